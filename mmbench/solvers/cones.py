@@ -6,8 +6,9 @@ The second-order cone Q^m contains the vectors whose first entry is at least the
 entries. S^k_+ is the cone of positive semidefinite k x k matrices. A matrix in S^k_+ is stored as
 the columns of its upper triangle, with off-diagonal entries multiplied by sqrt(2).
 
-The second solver, ECOS, checks the solutions of Clarabel. ECOS is an optional dependency, since its
-licence is the GPL, and since it has no wheels for Python 3.13 and later.
+With ECOS, a second and independent solver, users can check the solutions of Clarabel. ECOS is an
+optional dependency, since its licence is the GPL, and since it has no wheels for Python 3.13 and
+later.
 """
 
 from dataclasses import dataclass

@@ -3,10 +3,11 @@
 The attribute `gram` of the `PiecewiseQP` contains the data matrix Z in place of the Gram matrix. A
 training row i is a free support vector if its dual variable u_i lies strictly between two knots of
 its piecewise linear cost. At the optimum, there are about as many free support vectors as features.
-To find the free support vectors, SMO needs thousands of passes over the n x n Gram matrix, and an
-interior-point method 10 to 30 iterations. Each iteration computes one product ``Z' diag(weights)
-Z`` with one weight per row. For known free support vectors, one linear system determines the dual
-variables u and the intercept b. For n rows and k features, the methods of this module are:
+To find the free support vectors, SMO (`mmbench.solvers.svm_dual.smo`) needs thousands of passes
+over the n x n Gram matrix, whereas an interior-point method needs 10 to 30 iterations. Each
+iteration computes one product ``Z' diag(weights) Z`` with one weight per row. For known free
+support vectors, one linear system determines the dual variables u and the intercept b. For n rows
+and k features, the methods of this module are:
 
 ==============  =======================================  ==========================================
 route           condition                                cost
@@ -68,7 +69,7 @@ MAX_ROUNDS = 15
 
 @dataclass(frozen=True)
 class Candidate:
-    """Dual variables u, and primal weights w that are at least as accurate as ``Z'u``."""
+    """Dual variables u, and weights w at least as accurate as ``Z'u`` (Z is the data matrix)."""
 
     u: NDArray
     w: NDArray
@@ -84,14 +85,15 @@ def solve_in_features(
     B: float | None = None,
     start: NDArray | None = None,
 ) -> PiecewiseSolution:
-    """Solve the dual of the linear SVM, or of the linear RMM with decisions in [-B, B].
+    """Solve the dual of the linear SVM or, if `B` is given, of the linear RMM.
 
     The attribute ``gram`` of `dual` contains the data matrix Z, shape (n, k), in place of the Gram
-    matrix. In the dual of the SVM, the cost ``-y_i u_i`` of row i has the slope -y_i. Another slope
-    s_i means that the SVM adds the constant ``s_i + y_i`` to the decision of row i. `tol` is the
-    tolerance of the KKT conditions, in units of decision values. `start` contains the dual
-    variables u at a neighbouring grid point. If no method meets `tol` and `gap_tolerance`, the
-    solution with the smallest duality gap is returned with the status ``inaccurate``.
+    matrix. In the dual of the SVM, the cost ``-y_i u_i`` of row i has the slope -y_i. Any slope s_i
+    other than -y_i means that the SVM adds the constant ``s_i + y_i`` to the decision of row i. The
+    RMM bounds the decisions by -B and B. `tol` is the tolerance of the KKT conditions, in units of
+    decision values. `start` contains the dual variables u at a neighbouring point of the parameter
+    grid. If no method meets `tol` and `gap_tolerance`, the solution with the smallest duality gap
+    is returned with the status ``inaccurate``.
     """
     best: PiecewiseSolution | None = None
     iterations = 0
@@ -199,7 +201,8 @@ def _guess(point: HingeInteriorPoint, C: float | NDArray) -> NDArray:
 
     In each complementarity product of `HingeInteriorPoint`, the smaller factor is guessed to be 0.
     """
-    # for the comparison, xi is multiplied by C, and all other slacks by the largest multiplier
+    # to compare the factors, the slack xi is multiplied by C, and all other slacks by the largest
+    # multiplier
     at, unit = point.at, float(point.at["a"].max())
     at_C = at["rest"] < at["slack"] * C
     total = np.where(at["a"] < at["surplus"] * unit, 0.0, np.where(at_C, C, at["a"]))
@@ -232,8 +235,8 @@ def solve_active_set(dual: PiecewiseQP, u: NDArray) -> Candidate | None:
     between two knots. The guess u determines the initial active set. If u_i is on a linear piece,
     the decision of row i must be minus the slope of the piece. These conditions form a linear
     system in the intercept b and the dual variables on linear pieces. If the solution of this
-    system violates an optimality condition of row i, u_i is assigned to the adjacent knot or linear
-    piece.
+    system violates an optimality condition of row i, u_i is assigned to the next knot or linear
+    piece, in the direction that reduces the violation.
     """
     rows, knots, index = dual.gram, dual.knots, np.arange(len(u))
     # `place[i]` is 2 j if u_i is assigned to knot j, and 2 j + 1 if u_i is assigned to the linear

@@ -172,10 +172,10 @@ def _solution(
 
 
 def _dual_value(dual: NDArray, lower: NDArray, upper: NDArray) -> tuple[float, NDArray]:
-    """Return a term of the dual objective, and the violation of each multiplier's sign condition.
+    """Return the bounds' part of the dual objective, and the violations of the sign conditions.
 
-    The term is the sum of the multipliers `dual` times their bounds: the lower bound for a positive
-    multiplier, the upper bound for a negative multiplier.
+    This part is the sum of the multipliers `dual` times their bounds: the lower bound for a
+    positive multiplier, the upper bound for a negative multiplier.
     """
     # the multiplier of an infinite bound must be zero
     bound = np.where(dual > 0, lower, upper)

@@ -20,7 +20,7 @@ remaining Newton system are the weights w, the intercept b and the variables tha
 The size of the Newton system does not depend on the number of rows. An iteration costs one product
 ``Z' diag(weights) Z`` with the data matrix Z and one weight per row.
 
-Subclasses change the norm or add unknowns. For n rows, k features and m pairs of rows:
+Subclasses change the norm of w or add unknowns. For n rows, k features and m pairs of rows:
 
 ==================  ============================================  ==============================
 problem             when                                          operations per iteration
@@ -32,7 +32,8 @@ R-SVM+, R-SVMμ+     by default                                    (n + m) k^2 +
 ==================  ============================================  ==============================
 
 On 800 rows, the method takes 1/180 to 1/7 of the CPU time of SMO for the linear SVM (see
-`mmbench.machines.svm`). `benchmarks/peers.py` compares the machines with their general solvers.
+`mmbench.machines.svm`). `benchmarks/peers.py` compares the method with a general solver for each
+machine.
 
 References
 ----------
@@ -87,10 +88,11 @@ def solve_growing(
 ) -> HingeInteriorPoint:
     """Solve the problem for a penalty C that may be far larger than the optimal multipliers.
 
-    Problems with increasing penalties are solved. The first penalty is the largest initial
-    multiplier times a ratio from LARGEST_FIRST_RATIOS. Each later penalty is the previous penalty
-    times the ratio, but at most C. The sequence ends early if the solution is the same for every
-    larger penalty. The function `start` returns the initial point, given a penalty and the
+    Problems with increasing penalties are solved. The first penalty is a ratio (10^6) times the
+    largest multiplier of the initial point. Each later penalty is the ratio times the previous
+    penalty, but at most C. The sequence ends early if the solution is the same for every larger
+    penalty. If the iterations stall, the sequence restarts with the next ratio of
+    LARGEST_FIRST_RATIOS. The function `start` returns the initial point, given a penalty and the
     multipliers of the previous problem (None for the first problem).
     """
     iterations, largest = 0, float(np.max(C))
@@ -270,7 +272,7 @@ class HingeInteriorPoint:
         """Add to `step` the changes of all variables of a subclass."""
 
     def _curved(self, step: Values, length: float) -> list[tuple[NDArray, NDArray]]:
-        """Return the values before and after a step of each function that must stay positive."""
+        """Return (value before, value after a step) of each function that must stay positive."""
         return []
 
     # -- Newton steps ---------------------------------------------------------------------------
@@ -363,7 +365,7 @@ class HingeInteriorPoint:
         at, k = self.at, self.Z.shape[1]
         to_surplus = self._open("surplus", "a", target, ahead)
         to_slack = self._open("slack", "rest", target, ahead)
-        # changes of the multipliers of the bounds for constant decisions
+        # changes of the bounds' multipliers if the decisions did not change
         to = {z: self._open(x, z, target, ahead) / at[x] for z, x, _ in self.bounds}
         of_w, of_added = self._sides(target, ahead)
         free = self.weight * (to_surplus / at["a"] - to_slack / at["rest"])

@@ -1,4 +1,4 @@
-"""Adapters for libsvm and liblinear, the SVM solvers of the papers.
+"""Adapters for libsvm and liblinear, with which the papers train the SVM.
 
 libsvm is also the reference for the SVM solvers of this package. The package libsvm-official (extra
 ``solvers``) does not support row weights. If this package is not installed or rows have weights,
@@ -108,7 +108,7 @@ def solve_liblinear(
 
 
 def _plain(gram: NDArray, y: NDArray, C: float, tol: float) -> tuple[NDArray, NDArray, float]:
-    """Solve by libsvm-official; return the support vectors' indices and dual variables, and b."""
+    """Solve by libsvm-official; return the support vectors (indices), dual variables and b."""
     from libsvm.svm import svm_parameter, svm_problem
     from libsvm.svmutil import svm_train
 

@@ -7,7 +7,7 @@ K is a Gram matrix of n rows, and F a matrix of d features with K = F F'.
 | `solve_path` | Cholesky factor of G + I/C | n^3 / 3 |
 | `solve_path` | G = K K' and 1/C below the rounding errors of G: eigenvectors of K | n^2 |
 | `solve_path`, `solve_weights` | few features: Cholesky factor of order d | d^3 / 3 + n d |
-| `solve_printed` | only by solver="reference": the printed dense system | n^3 |
+| `solve_printed` | only by solver="reference": the dense system in the papers | n^3 |
 
 The products K K' and F'F and the eigenvectors of K are computed once for all values of C. On 297 to
 1000 rows, the LS-SVM with `solve_printed` takes 1.3 to 2.9 times the CPU time with `solve_path`,
@@ -111,8 +111,8 @@ def solve_path(
     Parameters
     ----------
     gram : ndarray of shape (n_samples, n_samples) or FeatureGram
-        Gram matrix K, symmetric and positive semidefinite. For a `FeatureGram`, `squared` must be
-        True; for ``squared=False``, use `solve_weights`.
+        Gram matrix K, symmetric and positive semidefinite. A `FeatureGram` needs ``squared=True``;
+        for ``squared=False``, use `solve_weights`.
     y : ndarray of shape (n_samples,)
         Targets.
     costs : sequence of float
@@ -120,7 +120,7 @@ def solve_path(
     squared : bool, default=False
         Whether G is ``K K'`` in place of K.
     border : ndarray of shape (n_samples,), optional
-        Vector in place of the vector of ones in the system.
+        Vector in place of the vector of ones in the system; see the module's docstring.
     """
     border = np.ones(len(y)) if border is None else border
     if not squared:
@@ -280,8 +280,9 @@ def solve_printed(
         (I/C + K K) w + K 1 b = K y,    1'K w + M b = 1'y                        (36), (37)
 
     Equations (36) and (37) are the normal equations of the least squares problem ``min over w, b
-    ||y - K w - b||^2 + ||w||^2 / C``. The normal equations are not used, since they square the
-    condition number of K. The multipliers of the printed system are ``a = C (y - K w - b)``.
+    ||y - K w - b||^2 + ||w||^2 / C``. This function solves the least squares problem, since the
+    normal equations square the condition number of K. The multipliers of the printed system are
+    ``a = C (y - K w - b)``.
     """
     n, ones = len(y), np.ones(len(y)) if border is None else border
     a, coef, b = [], [], []

@@ -73,7 +73,8 @@ class MappedRows:
     def product(self, weights: NDArray) -> NDArray:
         """Return ``rows' diag(weights) rows``.
 
-        To save time, the product of the rows ``x - origin`` is multiplied by `map` from both sides.
+        To save time, `map` multiplies the product of the rows ``x - origin`` from both sides, not
+        each row.
         """
         if isinstance(self.X, np.ndarray):
             out = np.zeros((self.X.shape[1],) * 2)

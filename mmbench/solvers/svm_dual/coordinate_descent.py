@@ -47,9 +47,9 @@ from mmbench.solvers.svm_dual.qp import PiecewiseQP, PiecewiseSolution, gains, o
 #: Maximum number of passes over the rows for the first value of the intercept b, and in total.
 FIRST_PASSES, MOST_PASSES = 40, 400
 
-#: FIRST_TOLERANCE is the tolerance for the first intercept b. For each later b, the tolerance is
-#: the smaller of two numbers: TOLERANCE_SHARE times the previous tolerance, and STEP_SHARE times
-#: the last change of b.
+#: FIRST_TOLERANCE is the KKT tolerance for the first intercept b. For each later b, the KKT
+#: tolerance is the smaller of two numbers: TOLERANCE_SHARE times the previous tolerance, and
+#: STEP_SHARE times the last change of b.
 FIRST_TOLERANCE, TOLERANCE_SHARE, STEP_SHARE = 0.1, 0.5, 0.3
 
 #: Maximum change of the intercept b by the secant method. If a secant step is longer or leaves the
@@ -57,9 +57,8 @@ FIRST_TOLERANCE, TOLERANCE_SHARE, STEP_SHARE = 0.1, 0.5, 0.3
 #: is unbounded, b is changed by MOST_STEP.
 MOST_STEP = 1.0
 
-#: LAST_SHARE is the tolerance for the last intercept b, as a fraction of `tol`. The final
-#: correction of the sum of the dual variables changes the decisions by at most SUM_SHARE times
-#: `tol`.
+#: LAST_SHARE is the KKT tolerance for the last intercept b, as a fraction of `tol`. The correction
+#: of the sum by `balanced` changes the decisions by at most SUM_SHARE times `tol`.
 LAST_SHARE, SUM_SHARE = 0.5, 0.1
 
 
@@ -121,7 +120,7 @@ class CoordinateDescent:
     def run(self, tol: float) -> None:
         """Update the intercept b until the sum of the dual variables u_i is nearly zero.
 
-        The final correction, after which the sum is zero, changes the decisions by at most
+        The method `balanced`, which makes the sum zero, then changes the decisions by at most
         ``SUM_SHARE * tol``.
         """
         last, accuracy = LAST_SHARE * tol, FIRST_TOLERANCE

@@ -31,7 +31,7 @@ ROUNDING_FACTOR = 4.0
 #: by more than the KKT tolerance.
 UNRESOLVED_TOLERANCES = 4.0
 
-#: Maximum relative rounding error of sums; a lower bound may exceed the objective at w = 0 by this
+#: Maximum relative rounding error of sums; a dual objective may violate weak duality by this
 #: fraction.
 SUM_ROUNDING = 1e-12
 
@@ -104,8 +104,8 @@ class PiecewiseQP:
         # error
         slopes[-1] = max(slopes[-1], 0.0)
         kinks = np.append(0.0, kinks[order])
-        # the minimum is in the first interval between two kinks with a slope of at least 0 at the
-        # right end
+        # the minimum is in the first interval between two kinks at whose right end the objective
+        # does not decrease
         piece = np.argmax(np.append(kinks[1:] * norm + slopes[:-1] >= 0, True))
         s = max(kinks[piece], -slopes[piece] / norm) if norm > 0 else kinks[piece]
         return float(min(s, self.largest_scale(f)))
@@ -212,10 +212,11 @@ class PiecewiseQP:
     def constant_if_unresolved(
         self, solution: PiecewiseSolution, tol: float, gap_tolerance: float
     ) -> PiecewiseSolution:
-        """Return w = 0 if w = 0 is as good as `solution`, or if all decisions are nearly equal.
+        """Return w = 0 if it is as good as `solution`, or if all decisions of `solution` are equal.
 
-        Otherwise `solution` is returned, and also if the duality gap of w = 0 exceeds both
-        `gap_tolerance` and the duality gap of `solution`.
+        Decisions are treated as equal if they differ by at most a few times `tol`. If the duality
+        gap of w = 0 exceeds both `gap_tolerance` and the duality gap of `solution`, `solution` is
+        returned.
 
         Nearly equal decisions are a sign of cancellation in ``w = sum_i u_i x_i``: the norm of w is
         of the order of the KKT tolerance, and its direction is arbitrary. Weights that are small
@@ -243,7 +244,7 @@ class PiecewiseQP:
         return zero if zero.gap <= max(solution.gap, gap_tolerance) else solution
 
     def no_better_than_zero(self, solution: PiecewiseSolution) -> bool:
-        """Whether the duality gap exceeds rounding errors and w = 0 is as good as `solution`."""
+        """Whether w = 0 is as good as `solution`, whose gap must exceed rounding errors."""
         rounding = ROUNDING_FACTOR * np.sqrt(len(solution.u)) * np.finfo(float).eps
         bound = self.constant - self.constant_decision[0]
         return solution.gap > rounding and solution.bound <= bound + rounding * abs(bound)
@@ -252,8 +253,8 @@ class PiecewiseQP:
         """Return the problem with tighter bounds on the decisions, to allow for rounding errors.
 
         A bound on the decisions is the slope of an unbounded piece of the cost. This slope is
-        changed by the fraction `share` towards the slope of the adjacent piece, but by at most half
-        the difference of both slopes.
+        changed by the fraction `share` towards the slope of the only adjacent piece, but by at most
+        half the difference of both slopes.
         """
         slopes = self.slopes.copy()
         for last, before, ends in ((0, 1, self.knots[:, 0]), (-1, -2, self.knots[:, -1])):

@@ -103,9 +103,9 @@ LEAST_CHUNK_STEPS = 250
 #: the last recomputation is attributed to rounding errors.
 MOST_REFUTATIONS = 20
 
-#: Number of columns per block in `_move` and `_partner`, which select rows i and j. A vectorised
-#: loop tests whether a block contains a better row than all earlier blocks. Only blocks that pass
-#: this test are searched by an argmax loop, which is not vectorised.
+#: Number of rows per block in which `_move` selects row i, and `_partner` selects row j. A
+#: vectorised loop tests whether a block contains a better row than all earlier blocks. Only blocks
+#: that pass this test are searched by an argmax loop, which is not vectorised.
 BLOCK_COLUMNS = 64
 
 #: RELAXATION is the length of a pairwise step, relative to the step to the minimum of the objective
@@ -119,9 +119,10 @@ BLOCK_COLUMNS = 64
 RELAXATION, LAST_STEPS_TOLERANCES = 1.5, 2.0
 
 #: The fraction NEW_ROWS_SHARE of all rows is added to the support vectors in a working set, but at
-#: least LEAST_NEW_ROWS and at most MOST_NEW_ROWS. If memory allows, the number of added rows is at
-#: least half the number of support vectors, even above MOST_NEW_ROWS. For example, SMO for an RMM
-#: may start at the SVM's solution, which has a fifth as many support vectors as the RMM.
+#: least LEAST_NEW_ROWS and at most MOST_NEW_ROWS rows. If memory allows, the number of added rows
+#: is at least half the number of support vectors, even above MOST_NEW_ROWS. Many rows must be
+#: added, for example, if SMO for an RMM starts at the SVM's solution, which has a fifth as many
+#: support vectors as the RMM.
 NEW_ROWS_SHARE, LEAST_NEW_ROWS, MOST_NEW_ROWS = 0.125, 500, 3000
 
 #: The KKT tolerance for the restricted problem of a working set is SET_VIOLATION_SHARE times the
@@ -203,7 +204,7 @@ class Descent:
             )
             self.left -= done
             budget += float(done * len(u))
-            # the pairwise steps have not converged; Newton steps may take as much time as all
+            # since pairwise steps have not converged, Newton steps may take as much time as all
             # pairwise steps
             if 0 < done == asked:
                 left = newton_steps(problem, u, self.decision, budget)
@@ -394,7 +395,7 @@ def _partner(decision, fall, diagonal, row_i, diagonal_i, top, floor):
 
 @compiled()
 def _around(u, knots, slopes, i):
-    """Return the negated slopes of the cost of u_i around u_i, and the knots above and below u_i.
+    """Return the negated slopes of the cost above and below u_i, and the next knots on both sides.
 
     If the dual variable u_i is at a bound, the slope outside the bound is infinite, and u_i is
     returned as the knot.
@@ -419,7 +420,7 @@ class WorkingSets(Descent):
 
     def __post_init__(self) -> None:
         self.matrix = self.problem.gram
-        # among rows with equal KKT violations, a random order decides
+        # a random order decides which of several rows with equal KKT violations are added
         self.order = np.random.RandomState(0).permutation(len(self.u))
         self._start_counting()
 
@@ -495,8 +496,8 @@ class WorkingSets(Descent):
         # variables
         unit = 0.5 * float(np.finfo(self.matrix.dtype).eps * self.diagonal.max())
         rounding = float(np.hypot(self.rounding, unit * np.linalg.norm(change)))
-        # if this rounding error is too large for the final KKT tolerance, ``Ku`` is recomputed
-        # instead
+        # if this rounding error is too large for the final KKT tolerance, ``Ku`` is recomputed, not
+        # updated
         if complete and not self._accurate(rounding):
             self.renew()
             return
@@ -509,7 +510,7 @@ class WorkingSets(Descent):
         self.best = min(self.best, self.violation)
 
     def working_set(self) -> tuple[NDArray, bool]:
-        """Return the next working set, and True if all rows outside it satisfy the KKT conditions.
+        """Return the next working set, and whether it is complete (see the module's docstring).
 
         Rows with a non-zero dual variable u_i are included if memory allows.
         """
@@ -584,7 +585,8 @@ def solve_smo(
 def _started(problem: PiecewiseQP, start: Start) -> tuple[NDArray, NDArray]:
     """Return feasible dual variables u near `start`, and the product ``Ku``.
 
-    A solution with primal weights w has the decision values ``Zw``, which may differ from ``Ku``.
+    For a solution with primal weights w, ``Ku`` is recomputed, since the decision values ``Zw`` of
+    the solution may differ from ``Ku``.
     """
     if start is None:
         return np.zeros(len(problem.gram)), np.zeros(len(problem.gram))
@@ -616,7 +618,7 @@ def solve_to_gap(
     solve: Callable[[PiecewiseQP, Start, float], PiecewiseSolution] = solve_smo,
     factors: Sequence[float] = TOLERANCE_FACTORS,
 ) -> PiecewiseSolution:
-    """Solve with the KKT tolerances ``factor * tol`` in turn until the duality gap is small.
+    """Solve with the KKT tolerance ``factor * tol`` for each factor until the duality gap is small.
 
     A small duality gap is a relative gap of at most `gap_tolerance`. The first of `factors` must be
     1. Returns the solution with the smallest relative gap, with the sum of the iterations of all
