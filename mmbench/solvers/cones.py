@@ -61,7 +61,7 @@ class ConeProgram:
     matrix_order: int = 0
 
     def outside(self, vector: NDArray) -> float:
-        """Return the largest violation of ``vector in K`` over all factors of the cone K."""
+        """Return the largest violation of ``vector in K`` over all cones whose product is K."""
         worst = float((-vector[: self.n_linear]).max(initial=0.0))
         start = self.n_linear
         for size in self.cones:

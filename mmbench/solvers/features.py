@@ -113,10 +113,10 @@ def solve_near(
 ) -> PiecewiseSolution | None:
     """Solve by the active set method; return None if the active set method does not converge.
 
-    The initial active set is determined by `start`, the dual variables at a neighbouring grid
-    point. The other parameters are described in `solve_in_features`. The F-SVM needs exact
-    solutions: with SMO alone, its results for two equal rows and for one row of weight 2 would
-    differ in the sixth digit.
+    The initial active set is determined by `start`, the dual variables at a neighbouring point of
+    the parameter grid. The other parameters are described in `solve_in_features`. The F-SVM needs
+    exact solutions: with SMO alone, its results for two equal rows and for one row of weight 2
+    would differ in the sixth digit.
     """
     exact = solve_active_set(dual, start) if start.any() else None
     return None if exact is None else _measured(dual, exact, 1, tol, gap_tolerance)

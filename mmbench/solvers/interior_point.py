@@ -176,7 +176,7 @@ class HingeInteriorPoint:
         self.at |= {"a": a, "v": rows.T @ (y * a), "rest": C - a}
         largest = self._begin()
         decision = rows @ self.at["w"] + offset
-        # this intercept b minimises the sum of the slacks xi
+        # for these weights w, the intercept b minimises the sum of the slacks xi
         b = np.sort(y - decision)[n_positive - 1 : n_positive + 1].mean()
         margin, share = y * (decision + b), 1.0
         if B is not None:
@@ -351,8 +351,8 @@ class HingeInteriorPoint:
     def _open(self, x: str, z: str, target: float, ahead: Values | None) -> NDArray:
         """Return the right-hand side ``target - x z`` of a linearised complementarity condition.
 
-        If the predictor step `ahead` is given, the product of its changes of the variables x and z
-        is subtracted.
+        If the predictor step `ahead` is given, the product of its changes of x and z is subtracted
+        as a second-order correction.
         """
         residual = target - self.at[x] * self.at[z]
         return residual if ahead is None else residual - ahead[x] * ahead[z]

@@ -1,8 +1,8 @@
 """Adapters for libsvm and liblinear, with which the papers train the SVM.
 
 libsvm is also the reference for the SVM solvers of this package. The package libsvm-official (extra
-``solvers``) does not support row weights. If this package is not installed or rows have weights,
-scikit-learn's copy of libsvm is used.
+``solvers``) does not support row weights. If libsvm-official is not installed, or if rows have
+weights, scikit-learn's copy of libsvm is used.
 """
 
 import warnings

@@ -28,7 +28,8 @@ is the penalty on absolute decisions above the threshold t.
 `solve_smo` changes pairs of variables (SMO), and takes Newton steps. Both kinds of steps change the
 variables of all rows, or of a working set of rows. `solve_to_gap` decreases the tolerance of
 `solve_smo` until the duality gap is small. Problems with a linear kernel and few features are
-solved without a Gram matrix by `mmbench.solvers.features`. The reference solver of the SVM is
-libsvm (`mmbench.solvers.libsvm_`). The reference solver of the RMM is Clarabel, which solves the
-dual in the variables of the RMM paper (`mmbench.machines.rmm`).
+solved without a Gram matrix by `mmbench.solvers.features`. The reference solver, with which
+solutions of the SVM are compared, is libsvm (`mmbench.solvers.libsvm_`). The reference solver of
+the RMM is Clarabel, which solves the dual in the variables of the RMM paper
+(`mmbench.machines.rmm`).
 """

@@ -300,10 +300,10 @@ class PiecewiseSolution(Result):
     """A solution of a `PiecewiseQP` (the dual problem) and of a machine (the primal problem).
 
     `value` is an upper bound on the optimal value of the dual problem: the dual objective at u plus
-    `rounding`. If this sum exceeds the dual objective at u = 0 or violates weak duality, `value` is
-    the dual objective at u = 0. `bound` is the negative of the machine's objective at the weights
-    ``scale * w`` and the intercept ``scale * bias``. The optimal value of the dual problem lies
-    between `bound` and `value`.
+    `rounding`. Because of rounding errors, this sum may exceed the dual objective at u = 0 or
+    violate weak duality; `value` is then the dual objective at u = 0. `bound` is the negative of
+    the machine's objective at the weights ``scale * w`` and the intercept ``scale * bias``. The
+    optimal value of the dual problem lies between `bound` and `value`.
     """
 
     #: Feasible dual variables; see `PiecewiseQP.feasible`. Shape (n,).

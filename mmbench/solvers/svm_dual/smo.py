@@ -190,7 +190,7 @@ class Descent:
         problem, u, budget, refutations = self.problem, self.u, 0.0, 0
         knots, slopes = problem.knots, problem.slopes
         # for a pair of nearly equal rows, the computed curvature is a rounding error of kernel
-        # values
+        # values, so the curvature gets a lower bound
         floor = float(np.finfo(problem.gram.values.dtype).eps * self.diagonal.max())
         floor = floor if floor > 0 else 1e-12
         chunk = max(len(u) // 4, LEAST_CHUNK_STEPS)
@@ -275,7 +275,7 @@ def _series(
     lower = partial(solve_triangular, factor, lower=True, check_finite=False)
     free, fixed = np.ones(len(u)), np.ones(len(u))
     # the rows of `removed` are orthonormal, and `ahead` is orthogonal to all of them. The first row
-    # keeps the sum of u constant, each other row keeps one dual variable at a knot.
+    # keeps the sum of u constant, and each later row keeps one dual variable at a knot.
     removed = np.empty((most + 1, len(u)))
     for met in range(most + 1):
         removed[met] = _projected(removed[:met], lower(fixed))
@@ -647,5 +647,5 @@ def solve_to_gap(
 
 
 def _rank(solution: PiecewiseSolution) -> tuple[float, float]:
-    # with a dual objective of 0, every relative gap is 1, and the bounds decide
+    # with a dual objective of 0, every relative gap is 1, and the largest bound is the best
     return solution.gap, -solution.bound
