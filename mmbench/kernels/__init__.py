@@ -101,8 +101,8 @@ class Kernel:
         """Whether float32 is accurate enough for the kernel values between the rows of X.
 
         For ``rbf``, float32 is accurate enough if the rounding error of ``gamma ||x - z||^2`` is
-        small. For a normalised ``poly``, float32 is accurate enough if the largest ``k(x, x)`` is
-        at most SINGLE_PRECISION_MAX times the mean of ``k(x, x)``.
+        small (see SINGLE_PRECISION_EXPONENT). For a normalised ``poly``, float32 is accurate enough
+        if the largest ``k(x, x)`` is at most SINGLE_PRECISION_MAX times the mean of ``k(x, x)``.
         """
         if self.name == "linear" or (self.name == "poly" and self.divisor == 1):
             return False

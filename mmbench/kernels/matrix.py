@@ -129,7 +129,7 @@ def given_values(kernel: Any, X: Any, Z: Any, columns: NDArray | None = None) ->
 
 
 def part_of(gram: NDArray, rows: NDArray) -> NDArray:
-    """Return the submatrix for ascending indices `rows`; `gram` itself for all rows."""
+    """Return the submatrix for ascending indices `rows`; `gram` itself if `rows` is complete."""
     return gram if len(rows) == len(gram) else submatrix(gram, rows, rows)
 
 

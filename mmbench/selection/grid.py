@@ -23,7 +23,7 @@ RANKS: dict[str, Callable[[float], float]] = {
 
 
 def grid_points(grid: Mapping[str, Sequence[Any]]) -> list[GridPoint]:
-    """Return all combinations of the values of a grid; raise ValueError if values are missing.
+    """Return all combinations of the values of a grid; raise ValueError if there are none.
 
     Examples
     --------

@@ -99,7 +99,7 @@ def _log_loss(truth: NDArray, probabilities: NDArray, classes: NDArray) -> float
     own = truth[:, None] == classes
     if not own.any(axis=1).all():
         return float("nan")
-    # scikit-learn requires row sums of 1; sums of float32 probabilities deviate by up to 1e-7
+    # scikit-learn requires row sums of 1, from which float32 probabilities deviate by up to 1e-7
     rows = probabilities / probabilities.sum(axis=1, keepdims=True)
     # `log_loss` would sort labels of type str ("10" before "2"), so it is called with class indices
     return float(log_loss(own.argmax(axis=1), rows, labels=np.arange(len(classes))))

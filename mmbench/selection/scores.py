@@ -128,7 +128,7 @@ class GridScores:
     def _of_joint(
         self, machine: JointClassifier, block: Block, train: NDArray, held: NDArray
     ) -> NDArray:
-        """Return the scores of a jointly trained machine on held-out rows, one score per point."""
+        """Return the scores of a jointly trained machine on held-out rows, one per grid point."""
         members, view = block
         data, path = self.data, [without_kernel(self.points[k]) for k in members]
         machine = machine.with_params(kernel_part(self.points[members[0]]))
