@@ -114,9 +114,9 @@ def count_errors(
 def certificates(fits: Sequence[Fit], gap_tolerance: float) -> dict[str, Any]:
     """Return the optimality certificates of all pairs of classes, and their summary.
 
-    The summary contains `gap_tolerance`, the largest relative duality gap with which a fit has the
-    status ``optimal``. An infinite `gap_tolerance` means that the status does not depend on the
-    gap.
+    The summary contains `gap_tolerance`, the largest relative duality gap that a fit with the
+    status ``optimal`` may have. An infinite `gap_tolerance` means that the status does not depend
+    on the gap.
     """
     summary = {
         "n": len(fits),

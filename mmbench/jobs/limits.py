@@ -23,7 +23,7 @@ class Limits:
     memory: float | None = None
 
     def over(self, other: Limits) -> Limits:
-        """Return a copy in which the limits of `other` replace limits that are None."""
+        """Return a copy of `self` with the limits of `other` in place of limits that are None."""
         return Limits(self.time or other.time, self.memory or other.memory)
 
     def reached_before(self, record: Mapping[str, Any]) -> bool:

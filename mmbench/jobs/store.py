@@ -45,7 +45,7 @@ if TYPE_CHECKING:
 
 #: Suffix of temporary files; each run starts by deleting the temporary files of killed processes.
 TEMPORARY = ".tmp"
-#: Error numbers by which a file system reports that it has no locks, as on some clusters.
+#: Error numbers by which a file system reports that it supports no locks, as on some clusters.
 NO_LOCKS = (errno.ENOSYS, errno.ENOLCK, errno.EOPNOTSUPP)
 #: Maximum sizes of a JSON file and of a file of arrays, in bytes; larger files are not read.
 TEXT_BYTES, ARRAYS_BYTES = 2**28, 2**32
@@ -80,7 +80,8 @@ def read_regular(path: Path, most: int = TEXT_BYTES) -> bytes:
     FileNotFoundError
         If the file does not exist.
     BadRecord
-        If the path is a link or no regular file, or the file has more than `most` bytes.
+        If the path is a link, if it is not a regular file, or if the file has more than `most`
+        bytes.
     """
     try:
         if path.is_symlink():
@@ -541,8 +542,8 @@ def _refuse_foreign(folder: Path) -> None:
             raise UserError(f"{part}: is a file, not a results folder")
     if not folder.exists() or (folder / CONFIG).is_file():
         return
-    # without files of other programs, the configuration may be missing: the start of a run was
-    # interrupted, or the configuration was deleted
+    # a folder that contains only files of mmbench is accepted without a configuration, since the
+    # start of a run may have been interrupted
     ours = {"records", LOCK, PLAN, CONFIG + TEMPORARY, PLAN + TEMPORARY}
     if foreign := sorted({path.name for path in folder.iterdir()} - ours):
         held = f"it holds {foreign[0]!r} but no {CONFIG}; choose another with --results"

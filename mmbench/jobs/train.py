@@ -82,7 +82,7 @@ def train(
 
 
 def make_machine(job: Job, threads: int, seed: int) -> PairwiseClassifier:
-    """Return the estimator of a job with its fixed parameters."""
+    """Return the estimator of a job with the fixed parameters of the job."""
     known = machines.machine_class(job.machine).parameters
     settings: dict[str, Any] = {"kernel": job.kernel, "n_jobs": threads, "random_state": seed}
     own = {name: value for name, value in settings.items() if name in known}
