@@ -416,6 +416,10 @@ def test_a_word_that_is_left_out_as_missing_may_be_a_class(tmp_path):
     assert warning.startswith("1 rows without 'kind' are left out; if 'NA' is a class, write miss")
     kept = load(tmp_path, "my.csv", text, unlabelled="drop", missing=[""])
     assert kept.y.tolist() == ["NA", "EU", "US"]
+    (warning,) = load(tmp_path, "my.csv", text, unlabelled="drop", missing=["?", "NA"]).warnings
+    assert "if 'NA' is a class, write missing: [\"?\"] " in warning
+    line = refusal(tmp_path, "my.csv", "x,kind\n1,NA\n2,EU\n", unlabelled="drop")
+    assert "fewer than two classes are left, since 1 rows without 'kind' are left out; if" in line
 
 
 def test_a_first_row_of_data_is_no_pair_of_equal_names(tmp_path: Path):

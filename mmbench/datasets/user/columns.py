@@ -368,14 +368,14 @@ def _labelled(table: DenseTable, options: FileOptions) -> tuple[DenseTable, list
     kept = table.frame[names].notna().all(axis=1)
     if options.unlabelled == "error" or kept.all():
         return table, []
-    if not kept.any():
-        raise ValueError(f"no row has {' and '.join(map(repr, names))}; choose another column")
-    without = f"{(~kept).sum()} rows without {' or '.join(map(repr, names))} are left out"
-    hint = f"; if 'NA' is a class, {setting('missing', [''])}"
+    words = [word for word in options.missing or () if word != "NA"]
+    text = f"{(~kept).sum()} rows without {' or '.join(map(repr, names))} are left out"
+    hint = f"; if 'NA' is a class, {setting('missing', words)}"
+    text += hint if "NA" in (options.missing or ()) else ""
     # the index of the frame still contains the row numbers of the file, counted from 0
-    return table._replace(frame=table.frame[kept]), [
-        without + hint * (options.missing == MISSING_WORDS)
-    ]
+    if table.frame[names[0]][kept].nunique() < 2:
+        raise ValueError(f"fewer than two classes are left, since {text}")
+    return table._replace(frame=table.frame[kept]), [text]
 
 
 def _refuse_cells(column: pd.Series, bad: pd.Series, problem: str) -> None:
