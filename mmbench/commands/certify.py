@@ -106,10 +106,11 @@ def certify(
     Parameters
     ----------
     model : estimator or path
-        A fitted SVC, NuSVC, LinearSVC or SGDClassifier (hinge loss) of scikit-learn, or an object
-        with the same attributes (scikit-learn-intelex; cuML for two classes). The argument `model`
-        may also be a machine of mmbench, the path of a model file of libsvm or liblinear, or a
-        pipeline or grid search that contains one of these classifiers.
+        A fitted SVC, NuSVC, LinearSVC or SGDClassifier (hinge loss) of scikit-learn. Classifiers
+        of other packages with the same attributes are also accepted: scikit-learn-intelex, and
+        cuML if there are only two class labels. The argument `model` may also be a machine of
+        mmbench, the path of a model file of libsvm or liblinear, or a pipeline or grid search that
+        contains one of these classifiers.
     X : array-like of shape (n_samples, n_features)
         Training rows. If the model's kernel is precomputed, the kernel matrix of the training rows.
     y : array-like of shape (n_samples,)

@@ -115,7 +115,7 @@ def easy(
     text = table(folder, say=say)
     try:
         figure("machines", folder, say=say)
-    except UserError as error:  # the records in the folder have other settings
+    except UserError as error:  # records of an earlier run have settings that the figure lacks
         say(f"no figure: {error}")
     say(f"another metric: mmbench table {folder} --metric mcc; the experiment: {folder / CONFIG}")
     return Comparison(text, folder, finished.exit_code)

@@ -220,7 +220,8 @@ class MachineEntry(Strict):
     calibrate: Literal["sigmoid", "isotonic"] | None = None
 
 
-#: Type of a column in a YAML file. A column without a value, as in ``svm:``, has default settings.
+#: Type of the YAML entry for one column of the result tables. An entry without a value, as in
+#: ``svm:``, has default settings.
 ColumnEntry = Annotated[MachineEntry, BeforeValidator(lambda v: {} if v is None else v)]
 
 

@@ -613,10 +613,11 @@ class PenaltySearch:
         )
 
     def best(self, points: list[DualPoint]) -> tuple[DualPoint, float, float, float]:
-        """Return the best point, its objective, its optimal t, and the largest lower bound.
+        """Return the point with the smallest primal objective, this objective, the bound t, and
+        the largest lower bound.
 
-        The best point has the smallest primal objective. The largest lower bound may belong to
-        another point.
+        The bound t is optimal for the w and b of the returned point. The largest lower bound may
+        belong to another point.
         """
         best = min(points, key=lambda point: self.primal(point)[0])
         return best, *self.primal(best), max(map(self.bound, points))

@@ -368,7 +368,7 @@ class _Worker:
                 # the process exited by itself, for example because an import failed
                 last = self.tail.decode(errors="replace").strip().rpartition("\n")[2]
                 raise UserError(f"a worker process cannot start: {last or f'exit status {code}'}")
-            self.sent_again = True  # killed while it was idle
+            self.sent_again = True  # the process was killed before it began the task
             self._send()
             self.future = future
             return None

@@ -84,7 +84,10 @@ def solve_lp(
     tol: float = 1e-7,
     interior: bool = False,
 ) -> LpSolution:
-    """Solve a linear program; recompute its violation and dual bound from the given arrays.
+    """Solve a linear program.
+
+    The violation and the dual bound of the solution are computed from the arguments of this
+    function; the values that HiGHS reports are not used.
 
     Parameters
     ----------

@@ -73,8 +73,9 @@ class MappedRows:
     def product(self, weights: NDArray) -> NDArray:
         """Return ``rows' diag(weights) rows``.
 
-        To save time, `map` multiplies the product of the rows ``x - origin`` from both sides, not
-        each row.
+        First, this product is computed for the rows ``x - origin``. Then it is multiplied by the
+        transpose of `map` from the left and by `map` from the right, which takes less time than a
+        multiplication of each row by `map`.
         """
         if isinstance(self.X, np.ndarray):
             out = np.zeros((self.X.shape[1],) * 2)

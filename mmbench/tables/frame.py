@@ -461,7 +461,9 @@ def long_table(
     compare: bool = True,
     metrics: Sequence[str] = (),
 ) -> pd.DataFrame:
-    """Return the long table of an experiment: one row per table cell and metric.
+    """Return the long table of an experiment, with one row per metric and table cell.
+
+    A table cell is a combination of data set, kernel, degree, machine and training size.
 
     The columns of the long table are ``key``, the columns of `COLUMNS` from ``metric`` on, and
     ``objection``. ``key`` is the `Key` of a table cell. If a published value is not usable for a
@@ -638,7 +640,8 @@ def _compared(
         return row | {"objection": f"{NO_TARGET}: {published['reason']}"}
     for part, verb in (("n_train", "trained"), ("n_test", "tested")) if compare else ():
         sizes = {record.split[part] for record in cell.done}
-        # some papers state the number of rows in a pair of classes, which is accepted too
+        # Some papers state the number of rows of one pair of classes, not of all classes. The
+        # published number may be equal to either of the two numbers here.
         pairs = {record.split.get(f"{part}_pair") for record in cell.done}
         if published[part] not in (None, *pairs) and sizes - {published[part]}:
             ours = " or ".join(str(size) for size in sorted(sizes))

@@ -1,7 +1,8 @@
-"""The input of a layout: the long table of an experiment, its records, and footnotes.
+"""The class `Sheet`: the results from which a layout builds the printed table of an experiment.
 
-The long table has one row per table cell and metric; see `mmbench.tables.frame`. In this module, a
-`place` is a combination of data set, kernel, degree and training size, stored as a `Key` with an
+A layout is a function. A `Sheet` contains the long table and the records of the experiment, and
+footnotes. The long table has one row per metric and combination of data set, kernel, degree,
+machine and training size; see `mmbench.tables.frame`. In this module, a `place` is a combination of data set, kernel, degree and training size, stored as a `Key` with an
 empty machine. A table with one column per machine has one row per `place`.
 """
 

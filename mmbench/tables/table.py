@@ -1,6 +1,7 @@
 """Data classes for tables and their blocks, and functions that return numbers and kernels as text.
 
-The long table of an experiment has one row per table cell and metric; see `mmbench.tables.frame`.
+The numbers come from the long table of an experiment, which has one row per metric and combination
+of data set, kernel, degree, machine and training size; see `mmbench.tables.frame`.
 """
 
 from __future__ import annotations

@@ -151,7 +151,8 @@ ROW_VECTORS, ROW_COPIES = 70, 2
 
 #: Upper bound on the workspace for blocks of the Gram matrix of n rows: PART_GRAMS matrices of size
 #: n x n, or SMALL_PART_GRAMS matrices of size m x m if these are larger. The size m is the minimum
-#: of n and SMALL_PART_ROWS. SMALL_PART_GRAMS includes the factors of a matrix of order 2n.
+#: of n and SMALL_PART_ROWS. SMALL_PART_GRAMS is larger, since the MMRM also stores the factors of
+#: a matrix of order 2m.
 PART_GRAMS, SMALL_PART_GRAMS, SMALL_PART_ROWS = 5, 12, 4000
 
 

@@ -71,7 +71,10 @@ SMALLEST_PENALTY_CHANGE, LARGEST_PENALTY_CHANGE = 2.0, 5.0
 
 
 class WhitenedSVM(NamedTuple):
-    """The last SVM in the search for the penalty C'. It is the warm start for another C."""
+    """The last SVM in the search for the penalty C'.
+
+    If the F-SVM is trained again with another C, the search starts from this SVM.
+    """
 
     #: Penalty C' on the slack of the SVM.
     penalty: float

@@ -181,8 +181,8 @@ def _over_data_sets(sheet: Sheet, metric: str, kernel: KernelKey) -> Grid:
 def _over_splits(sheet: Sheet, metric: str) -> list[Grid]:
     """Return two table blocks that compare the first machine with all others on each data set.
 
-    The tests are the corrected resampled t-test and the Bayesian correlated t-test, or McNemar's
-    test on an official test part.
+    Two tests are used: the corrected resampled t-test and the Bayesian correlated t-test. If the
+    data set has an official test part, McNemar's test replaces both.
     """
     others, decimals = sheet.machines[1:], decimals_of(metric)
     keys = [place._replace(machine=machine) for place in sheet.places for machine in others]
