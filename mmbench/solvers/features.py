@@ -232,11 +232,12 @@ def solve_active_set(dual: PiecewiseQP, u: NDArray) -> Candidate | None:
     """Solve by an active set method from a guess u; return None if the method does not converge.
 
     Each dual variable u_i has a piecewise linear cost. The active set states for each u_i the knot
-    of its cost at which u_i is fixed, or the linear piece of its cost on which u_i lies. The guess u determines the initial active set. If u_i is on a linear piece,
-    the decision of row i must be minus the slope of the piece. These conditions form a linear
-    system in the intercept b and the dual variables on linear pieces. If the solution of this
-    system violates an optimality condition of row i, u_i is assigned to the next knot or linear
-    piece, in the direction that reduces the violation.
+    of its cost at which u_i is fixed, or the linear piece of its cost on which u_i lies. The guess
+    u determines the initial active set. If u_i is on a linear piece, the decision of row i must be
+    minus the slope of the piece. These conditions form a linear system in the intercept b and the
+    dual variables on linear pieces. If the solution of this system violates an optimality condition
+    of row i, u_i is assigned to the next knot or linear piece, in the direction that reduces the
+    violation.
     """
     rows, knots, index = dual.gram, dual.knots, np.arange(len(u))
     # `place[i]` is 2 j if u_i is assigned to knot j, and 2 j + 1 if u_i is assigned to the linear

@@ -2,8 +2,9 @@
 
 A layout is a function. A `Sheet` contains the long table and the records of the experiment, and
 footnotes. The long table has one row per metric and combination of data set, kernel, degree,
-machine and training size; see `mmbench.tables.frame`. In this module, a `place` is a combination of data set, kernel, degree and training size, stored as a `Key` with an
-empty machine. A table with one column per machine has one row per `place`.
+machine and training size; see `mmbench.tables.frame`. In this module, a `place` is a combination of
+data set, kernel, degree and training size, stored as a `Key` with an empty machine. A table with
+one column per machine has one row per `place`.
 """
 
 from __future__ import annotations

@@ -111,11 +111,11 @@ BLOCK_COLUMNS = 64
 #: RELAXATION is the length of a pairwise step, relative to the step to the minimum of the objective
 #: along the pair. A pairwise step decreases the objective if its relative length is below 2.
 #: Pairwise steps of the relative lengths 1.5 and 1 were compared on ten SVMs and on the relative
-#: margin machines (RMMs) for the same data (kernels rbf, poly and linear, C from 0.1 to 1000). On most of these problems, the length 1.5
-#: needs 0.5 to 0.7 times as many steps as the length 1, and on every problem at most 1.2 times as
-#: many. If the violation of the KKT conditions is at most LAST_STEPS_TOLERANCES times `tol`, the
-#: relative length is 1. Without over-relaxation in the last steps, SMO ends at the exact minimum of
-#: a problem with few variables.
+#: margin machines (RMMs) for the same data (kernels rbf, poly and linear, C from 0.1 to 1000). On
+#: most of these problems, the length 1.5 needs 0.5 to 0.7 times as many steps as the length 1, and
+#: on every problem at most 1.2 times as many. If the violation of the KKT conditions is at most
+#: LAST_STEPS_TOLERANCES times `tol`, the relative length is 1. Without over-relaxation in the last
+#: steps, SMO ends at the exact minimum of a problem with few variables.
 RELAXATION, LAST_STEPS_TOLERANCES = 1.5, 2.0
 
 #: The fraction NEW_ROWS_SHARE of all rows is added to the support vectors in a working set, but at
