@@ -145,7 +145,7 @@ def _common(version: bool = flag("--version", "Print the version and exit.")) ->
 @app.command()
 def run(
     configs: list[str] = argument(
-        "CONFIG", "YAML files, or names from 'mmbench list configs'.", **COMPLETED
+        "CONFIG", "YAML files, results folders, or names from 'mmbench list configs'.", **COMPLETED
     ),
     results: Path = RESULTS,
     jobs: int | None = JOBS,
