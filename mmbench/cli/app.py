@@ -236,7 +236,7 @@ def table(
     include_failed: bool = flag("--include-failed", "Count splits with a failed fit in means."),
     no_bold: bool = flag("--no-bold", "Print the best machines without bold type."),
 ) -> None:
-    """Print tables with the results of stored records and the published values."""
+    """Print tables of the results, beside the published values."""
     from mmbench.commands.outputs import table as build
 
     text = build(results, fmt, layout, output, mix, say, metric or (), include_failed, not no_bold)
@@ -252,7 +252,7 @@ def figure(
         "FILE", "Image file [default: NAME.png beside the records, or here for a reference table]."
     ),
 ) -> None:
-    """Draw a figure with the results of stored records and the published values."""
+    """Draw a figure of the results, beside the published values."""
     from mmbench.commands.outputs import figure as draw
 
     echo(draw(name, results, output, say))
@@ -293,7 +293,7 @@ def clean(
     results: list[Path] = argument("RESULTS", "Folders of results, or of experiments in them."),
     yes: bool = flag("--yes", "Remove the records instead of counting them."),
 ) -> None:
-    """Count records that the current settings do not use, or remove them with --yes."""
+    """Count or remove records that the current settings do not use."""
     from mmbench.commands.outputs import clean as remove
 
     for line in remove(results, yes):
