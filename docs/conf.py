@@ -97,7 +97,7 @@ html_theme_options = {
         page: ["page-toc"]
         for page in (
             *("start", "own_table", "python", "experiments", "data", "compare", "reports"),
-            *("certify", "limits", "cluster", "certificates", "generated/*"),
+            *("certify", "limits", "cluster", "certificates", "estimators", "generated/*"),
         )
     },
     "show_toc_level": 2,

@@ -1,4 +1,4 @@
-"""What the pages on tables of your own, one choice of parameters and Python state is so."""
+"""What the pages on tables of your own, one choice of parameters and all machines state is so."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from mmbench.machines import SVM
 ROOT = Path(__file__).resolve().parents[2]
 PAGES = {
     name: (ROOT / "docs" / f"{name}.md").read_text(encoding="utf-8")
-    for name in ("own_table", "compare", "python")
+    for name in ("own_table", "compare", "estimators")
 }
 
 
@@ -77,7 +77,8 @@ def test_the_ratios_of_grid_searches_are_those_of_the_benchmarks():
     with (ROOT / "benchmarks/results/peers.csv").open(encoding="utf-8") as file:
         rows = [row for row in csv.DictReader(file) if row["task"] == "search"]
     ratios = [float(row["ratio"]) for row in rows if row["contender"] == "GridSearchCV"]
-    assert f"`GridSearchCV` {min(ratios):.1f} to {max(ratios):.1f} times faster" in PAGES["python"]
+    times = f"{min(ratios):.1f} to {max(ratios):.1f} times faster"
+    assert f"`GridSearchCV` {times}" in PAGES["estimators"]
 
 
 def test_balanced_weights_are_computed_for_each_pair_of_classes():
