@@ -67,6 +67,12 @@ def test_the_keys_of_a_section_are_those_of_its_model(path):
 
 
 @pytest.mark.parametrize("path", HEADINGS)
+def test_the_contents_of_the_page_name_the_keys_of_a_section(path):
+    (keys,) = re.findall(rf"^\| \[{HEADINGS[path]}\]\(#[\w-]+\) \| (.*) \|$", PAGE, re.M)
+    assert re.findall(r"`(\w+)`", keys) == documented(HEADINGS[path])
+
+
+@pytest.mark.parametrize("path", HEADINGS)
 def test_the_defaults_of_a_section_are_those_of_its_model(path):
     stated = documented(HEADINGS[path], r".*? \| (.*?) \|")
     for key, default in stated:
