@@ -11,7 +11,7 @@ import yaml
 from mmbench import __version__
 from mmbench.commands.cite import citation, entries_of
 from mmbench.errors import UserError
-from mmbench.machines import MACHINES
+from mmbench.machines import MACHINES, alias_of
 
 ROOT = Path(__file__).parents[2]
 
@@ -22,6 +22,26 @@ def test_every_machine_has_an_entry_that_bibtex_can_read(machine):
         assert entry.count("{") == entry.count("}")
         assert {"author", "title", "year"} <= set(re.findall(r"^  (\w+) +=", entry, re.M))
     assert entries_of([machine])
+
+
+def authors_and_year(entry: str) -> str:
+    authors, year = (
+        re.findall(rf"^  {name} += {{(.*)}},$", entry, re.M)[0] for name in ("author", "year")
+    )
+    names = [author.partition(",")[0] for author in authors.split(" and ")]
+    return f"{' and '.join(names) if len(names) < 3 else f'{names[0]} et al.'} {year}"
+
+
+@pytest.mark.parametrize("machine", MACHINES)
+def test_the_page_names_the_papers_that_are_printed(machine):
+    page = (ROOT / "docs" / "cite.md").read_text(encoding="utf-8")
+    papers = ", ".join(map(authors_and_year, entries_of([machine])))
+    assert f"\n| {alias_of(machine).label} | {papers} |" in page
+
+
+def test_the_page_shows_what_is_printed():
+    page = (ROOT / "docs" / "cite.md").read_text(encoding="utf-8")
+    assert f"$ mmbench cite mmrm\n{citation('mmrm').partition('@software')[0]}" in page
 
 
 def test_an_alias_cites_the_paper_of_its_machine_and_mmbench():
