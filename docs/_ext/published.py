@@ -51,7 +51,8 @@ def compared(name: str) -> pd.DataFrame:
         rows.loc[accuracies, values] = 100 - rows.loc[accuracies, values]
         rows.loc[accuracies, "metric"] = ERROR_RATE
     paper = table_of_experiment(name) or "rmm_2010_table4"  # experiments of the journal version
-    titles = {row["dataset"]: row["printed_dataset"] for row in published_rows(paper)}
+    names = {row["dataset"]: row["printed_dataset"] for row in published_rows(paper)}
+    titles = {name: title.replace("_", " ") for name, title in names.items()}
     kernels = rows["kernel"].map(KERNELS)
     degrees = rows["degree"].map(lambda d: "" if pd.isna(d) else f", degree {d:g}")
     several = rows["dataset"].nunique() > 1

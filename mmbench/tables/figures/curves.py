@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 from mmbench.errors import UserError
 from mmbench.jobs.store import Key
 from mmbench.tables.build import sheet_of
-from mmbench.tables.figures.style import PAGE, annotate, colour, drawing, mark
+from mmbench.tables.figures.style import PAGE, colour, drawing, mark
 from mmbench.tables.frame import METRIC
 from mmbench.tables.results_folder import Experiment
 from mmbench.tables.sheet import Sheet
@@ -72,18 +72,9 @@ def draw(
                 axes.minorticks_off()
         for axes in panels[1:]:
             axes.set_ylim(bottom=0)
-        handles, names = panels[0].get_legend_handles_labels()
-        datasets = points.dataset.unique()
-        if len(datasets) > 1:
-            canvas.legend(handles, names, loc="outside lower center", ncols=min(len(names), 3))
-        else:  # instead of a legend, a label stands beside the rival's line
-            title = f"{title}: {datasets[0]}"
-            for line in (line for axes in panels for line in axes.get_lines()):
-                dataset, comma, name = str(line.get_label()).partition(", ")
-                if comma and dataset == datasets[0]:
-                    at = (0.05, line.get_ydata()[0])
-                    where = {"xycoords": line.axes.get_yaxis_transform(), "va": "top"}
-                    annotate(line.axes, name, at, (0, -4), line.get_color(), **where)
+        entries = zip(*panels[0].get_legend_handles_labels()[::-1], strict=True)
+        names, handles = zip(*sorted(entries, key=lambda entry: entry[0]), strict=True)
+        canvas.legend(handles, names, loc="outside lower center", ncols=min(len(names), 3))
         canvas.suptitle(title)
     kept = [f", {k:.0f} % of the rows kept" if k == k else "" for k in points.kept]
     return "\n".join(
@@ -110,6 +101,7 @@ def _point(sheet: Sheet, key: Key, values: Mapping[str, float]) -> dict[str, Any
         "dataset": key.dataset,
         "machine": key.machine,
         "label": label,
+        "curve": f"{key.dataset}, {label.partition(',')[0]}",
         "at": float(found[1]) if found else values.get(key.machine, float("nan")),
         "accuracy": row.measured,
         "error": row.se or 0.0,
@@ -122,9 +114,11 @@ def _draw_curve(
     axes: Axes, points: pd.DataFrame, column: str, rival: str, style: dict[str, Any]
 ) -> None:
     """Draw the curve of a data set, and the result of the rival as a horizontal line."""
-    own, dataset = points[points["at"].notna()], points.dataset.iloc[0]
+    own = points[points["at"].notna()]
     errors = own.error if column == "accuracy" else None
-    axes.errorbar(own["at"], own[column], errors, label=dataset, capsize=2, **style)
+    axes.errorbar(
+        own["at"], own[column], errors, label=next(iter(own.curve), None), capsize=2, **style
+    )
     others: Any = points[(points.machine == rival) & points[column].notna()]
-    for level, label in zip(others[column], others.label, strict=True):
-        axes.axhline(level, color=style["color"], ls="--", label=f"{dataset}, {label}")
+    for level, label in zip(others[column], others.curve, strict=True):
+        axes.axhline(level, color=style["color"], ls="--", label=label)
