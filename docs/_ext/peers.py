@@ -7,7 +7,9 @@ The pictures are ``pictures/peers_*.svg``.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -200,6 +202,29 @@ def routes() -> Rows:
         yield [*texts[row.route], f"{row.n:,}", faster, f"{row.difference:.0e}"]
 
 
+def gaps(kernel: str) -> Rows:
+    """Yield the relative gaps and CPU times of SVMs with a kernel, from ``certificates.csv``."""
+    table = pd.read_csv(FILE.with_name("certificates.csv"))
+    order = {"SVM": 0, "SVC": 1, "libsvm": 2}
+    table = table[table.kernel == kernel]
+    table = table.assign(order=table.solver.map(lambda name: order.get(name, len(order))))
+    table = table.sort_values(["n", "order"], kind="stable")
+    penalties = sorted(set(table.C))
+    yield ["Data", "Solver", *(f"C = {C:,}" for C in penalties)]
+    yield ["---", "---", *["---:"] * len(penalties)]
+    for (data, solver), own in table.groupby(["data", "solver"], sort=False):
+        cells = {row.C: row for row in own.itertuples()}
+        texts = (gap_and_time(cells[C]) if C in cells else "–" for C in penalties)
+        yield [data, "mmbench" if solver == "SVM" else solver, *texts]
+
+
+def gap_and_time(row: Any) -> str:
+    """Return the gap and the CPU milliseconds of a fit, with a mark if the solver has warned."""
+    gap = "–" if np.isnan(row.gap) else f"{row.gap:.0e}".replace("e+00", "").replace("e-0", "e-")
+    mark = "\\*" if row.warned else ""
+    return f"{gap}{mark}, {short(1e3 * row.seconds)} ms".replace("-", "−")
+
+
 class Peers(SphinxDirective):
     """``{peers} TASK``: CPU times of a task; ``{peers} TASK excess``: largest excess objectives."""
 
@@ -215,6 +240,8 @@ class Peers(SphinxDirective):
             "predictions": predictions,
             "source": source,
             "routes": routes,
+            "gaps_linear": partial(gaps, "linear"),
+            "gaps_rbf": partial(gaps, "rbf"),
         }
         rows = special[task]() if task in special else compared(task, bool(excess))
         lines = [f"| {' | '.join(row)} |" for row in rows]
