@@ -36,6 +36,7 @@ extensions = [
     "peers",
     "measured",
     "published",
+    "thumbnails",
 ]
 source_suffix = {".md": "markdown", ".rst": "restructuredtext"}
 exclude_patterns = ["_build", "gallery/**/*.ipynb", "gallery/**/*.py", "gallery/**/*.md5"]

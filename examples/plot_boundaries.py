@@ -39,7 +39,7 @@ def draw(machines, title):
         for label, colour, marker in ((1, "#D55E00", "s"), (2, "#0072B2", "o")):
             rows = X[train][y[train] == label]
             axes.scatter(*rows.T, s=10, c=colour, marker=marker, alpha=0.5, lw=0)
-        axes.set(title=name, xticks=[], yticks=[], aspect="equal")
+        axes.set(title=name.replace("_", " set "), xticks=[], yticks=[], aspect="equal")
         axes.margins(0.02)
         contour(axes, lambda points, name=name: bayes(name, points), ":", "#777777", "Bayes")
     for (label, machine), (colour, dashes) in zip(machines.items(), STYLES, strict=False):
@@ -52,7 +52,7 @@ def draw(machines, title):
         print(f"{label:18}", *(f"{score:7.1f}" for score in scores))
     handles, labels = panels.flat[0].get_legend_handles_labels()
     figure.legend(handles, labels, loc="outside lower center", ncols=5, frameon=False)
-    figure.suptitle(title)
+    figure.suptitle(f"Boundaries of {title}")
 
 
 def contour(axes, decide, dashes, colour, label):
@@ -81,7 +81,7 @@ draw(
         "Σ-SVM": SigmaSVM(C=1, D=0.9, **linear),
         "MMRM": MMRM(C=1, **linear),
     },
-    "Margins",
+    "machines by margins",
 )
 
 # %%
@@ -98,7 +98,7 @@ draw(
         "MEMPM": MEMPM(**linear),
         "M4": M4(C=1, **linear),
     },
-    "Spread of each class",
+    "machines by the spread of each class",
 )
 
 # %%
@@ -115,7 +115,7 @@ draw(
         "LS-SVM": LSSVM(C=1, **rbf),
         "KLDA": KLDA(eta=0.1, **rbf),
     },
-    "Averages and squared residuals, RBF kernel",
+    "machines by averages and squared residuals, RBF kernel",
 )
 
 # %%
@@ -131,5 +131,5 @@ draw(
         "R-SVMμ+": RSVMMuPlus(C=1, lam=0.1, **linear),
         "MR-SVM": MRSVM(C=1, **linear),
     },
-    "Margin against radius",
+    "machines by margin against radius",
 )

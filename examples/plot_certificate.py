@@ -73,6 +73,7 @@ axes.semilogx(tolerances, [fit.objective for fit in fits], "v-", color="#0072B2"
 axes.semilogx(tolerances, [fit.bound for fit in fits], "^--", color="#D55E00", label="bound")
 axes.invert_xaxis()
 axes.set(xlabel="tolerance of the KKT conditions", ylabel="value of the problem")
+axes.set_title("Objective and lower bound by tolerance")
 axes.legend(frameon=False)
 
 # %%

@@ -62,6 +62,7 @@ for axes, k in zip(panels, (0, 4, 8), strict=True):
         axes.axvline(value, color="black", ls="--", lw=1)
     axes.set(title=f"B = {bound:.2f}", xlabel="decision on training rows", yscale="log")
 panels[0].set_ylabel("rows")
+figure.suptitle("Decisions of the RMM for three values of B")
 
 # %%
 # Test errors against B. Neither end need be best; a run chooses B by cross-validation on training
@@ -72,3 +73,4 @@ axes.plot([machine.fits_[0].extra["B"] for machine in machines], errors, "o-", c
 axes.axvline(theta, color="black", ls=":", lw=1)
 axes.annotate("SVM", (theta, max(errors)), xytext=(-28, 0), textcoords="offset points")
 axes.set(xlabel="B", ylabel=f"errors on {len(y_test)} test rows", ylim=(0, None))
+axes.set_title("Test errors of the RMM by B")

@@ -7,10 +7,12 @@ from __future__ import annotations
 
 import importlib
 import os
+import re
 import runpy
 import shutil
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -25,6 +27,15 @@ BESIDE = (
 )
 #: Experiments whose tables print error rates.
 ERROR_RATES = ("rmm_journal_table4", "rmm_journal_table4_one_choice")
+
+
+def pictures_without_text(html: Path) -> Iterator[tuple[str, str]]:
+    """Yield the pictures of a built site whose alternative text has less than three words."""
+    for page in sorted(html.rglob("*.html")):
+        for picture in re.findall(r"<img\b[^>]*>", page.read_text(encoding="utf-8")):
+            (text,) = re.findall(r'\balt="([^"]*)"', picture) or [""]
+            if len(text.split()) < 3:
+                yield str(page.relative_to(html)), picture
 
 
 @pytest.mark.slow
@@ -42,7 +53,9 @@ def test_the_pages_and_the_gallery_build_without_a_warning(tmp_path):
         command, cwd=tmp_path, env=environment, capture_output=True, text=True, check=False
     )
     assert done.returncode == 0, done.stderr
-    assert (tmp_path / "html" / "machines" / "rmm.html").exists()
+    html = tmp_path / "html"
+    assert (html / "machines" / "rmm.html").exists()
+    assert not list(pictures_without_text(html))
 
 
 @pytest.mark.parametrize("name", SCRIPTS)
@@ -50,7 +63,11 @@ def test_a_script_of_the_gallery_runs(name: str):
     pyplot = pytest.importorskip("matplotlib.pyplot", reason="needs the extra mmbench[report]")
     pyplot.switch_backend("agg")
     runpy.run_path(str(ROOT / "examples" / f"plot_{name}.py"))
-    assert pyplot.get_fignums()
+    figures = [pyplot.figure(number) for number in pyplot.get_fignums()]
+    assert figures
+    for figure in figures:  # sphinx-gallery makes the alternative texts of titles
+        titles = [figure.get_suptitle(), *(axes.get_title() for axes in figure.axes)]
+        assert len(" ".join(titles).split()) >= 3
     pyplot.close("all")
 
 

@@ -7,12 +7,14 @@ begin with "where", numbers without a noun, verbs of persons for arrays.
 from __future__ import annotations
 
 import ast
+import importlib
 import io
 import itertools
 import re
 import tokenize
 from collections.abc import Callable
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
@@ -113,6 +115,18 @@ def test_pages_have_one_title_and_no_level_is_skipped(path):
 def test_pictures_have_an_alternative_text(path):
     text = path.read_text(encoding="utf-8")
     assert all(len(alt.split()) >= 3 for alt in re.findall(r"!\[([^\]]*)\]", text))
+
+
+def test_thumbnails_of_the_gallery_have_the_text_of_their_picture(tmp_path, monkeypatch):
+    monkeypatch.syspath_prepend(str(ROOT / "docs" / "_ext"))
+    thumbnails = importlib.import_module("thumbnails")
+    (tmp_path / "gallery").mkdir()
+    (tmp_path / "gallery" / "plot_a.rst").write_text(
+        ".. image-sg:: /gallery/images/sphx_glr_plot_a_001.png\n   :alt: Time by rows\n"
+    )
+    content = ["  .. image:: /gallery/images/thumb/sphx_glr_plot_a_thumb.png\n    :alt:\n\n"]
+    thumbnails.describe(SimpleNamespace(srcdir=tmp_path), "gallery/index", content)
+    assert content[0].endswith("_thumb.png\n    :alt: Time by rows\n\n")
 
 
 def test_vector_pictures_have_a_title():
