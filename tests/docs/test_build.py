@@ -16,6 +16,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from helpers.browser import overflow
 
 ROOT = Path(__file__).resolve().parents[2]
 GENERATED = ("_build", "gallery", "generated", "pictures", "tables", "__pycache__")
@@ -38,24 +39,49 @@ def pictures_without_text(html: Path) -> Iterator[tuple[str, str]]:
                 yield str(page.relative_to(html)), picture
 
 
-@pytest.mark.slow
-def test_the_pages_and_the_gallery_build_without_a_warning(tmp_path):
+@pytest.fixture(scope="module")
+def html(tmp_path_factory) -> Path:
+    """Build the site without a warning, and return its folder."""
     pytest.importorskip("sphinx", reason="needs the extra mmbench[docs]")
-    shutil.copytree(ROOT / "docs", tmp_path / "docs", ignore=shutil.ignore_patterns(*GENERATED))
+    folder = tmp_path_factory.mktemp("site")
+    shutil.copytree(ROOT / "docs", folder / "docs", ignore=shutil.ignore_patterns(*GENERATED))
     for name in BESIDE:
-        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
-        (tmp_path / name).symlink_to(ROOT / name)
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
+        (folder / name).symlink_to(ROOT / name)
     for page in ROOT.glob("*.md"):
-        (tmp_path / page.name).symlink_to(page)
+        (folder / page.name).symlink_to(page)
     command = [sys.executable, "-m", "sphinx", "-W", "-q", "--keep-going", "docs", "html"]
-    environment = {**os.environ, "PYTHONPATH": str(ROOT), "OPENBLAS_NUM_THREADS": "1"}
+    path = os.pathsep.join([str(ROOT), *filter(None, [os.environ.get("PYTHONPATH")])])
+    environment = {**os.environ, "PYTHONPATH": path, "OPENBLAS_NUM_THREADS": "1"}
     done = subprocess.run(
-        command, cwd=tmp_path, env=environment, capture_output=True, text=True, check=False
+        command, cwd=folder, env=environment, capture_output=True, text=True, check=False
     )
     assert done.returncode == 0, done.stderr
-    html = tmp_path / "html"
+    return folder / "html"
+
+
+@pytest.mark.slow
+def test_the_pages_and_the_gallery_build_without_a_warning(html):
     assert (html / "machines" / "rmm.html").exists()
     assert not list(pictures_without_text(html))
+
+
+@pytest.mark.slow
+def test_a_browser_finds_no_fault_on_any_page(browser, html):
+    """No error, missing file or request to another host, and no page wider than a phone."""
+    window, found = browser(width=390), {}
+    pages = [page for page in sorted(html.rglob("*.html")) if "_static" not in page.parts]
+    for page in pages:
+        window.goto(page.as_uri(), wait_until="load")
+        # the theme and scikit-learn's pictures of machines log what they do, and warn
+        faults = [text for text in window.faults if not text.startswith(("log: ", "warning: "))]
+        if overflow(window) > 0:
+            faults.append(f"{overflow(window)} pixels too wide")
+        if faults:
+            found[str(page.relative_to(html))] = faults
+        window.faults.clear()
+    assert len(pages) > 100
+    assert not found
 
 
 @pytest.mark.parametrize("name", SCRIPTS)

@@ -11,6 +11,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from helpers.browser import browser  # noqa: F401
 
 from mmbench.commands.outputs import report
 from mmbench.errors import Status
