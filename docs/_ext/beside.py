@@ -27,8 +27,9 @@ LINK = re.compile(r"\[([^\[\]]*)\]\((?:\.\./)*(docs/)?([\w./-]+\.md)(#[\w-]+)?\)
 
 REFERENCE = Path(__file__).resolve().parents[2] / "results" / "reference"
 NAME = re.compile(r"(?<!\[)`(\w+)`")
-#: Space between a number and its mark; a line break is not allowed at this space.
+#: Space between a number and its mark or its per cent sign; a line break is not allowed there.
 MARK = re.compile(r"(?<=\d) (?=[✓~✗])")
+PERCENT = re.compile(r"(?<=\d) (?=%[\s.,;:)|])")
 
 
 #: Page of a paper, by the section about the paper in the text about reproduced results.
@@ -44,7 +45,7 @@ PAPER_PAGES = {Path(page).stem for page in PAPERS.values()} | {"own"}
 
 def link_pages(app: Sphinx, path: Path, parent: str, content: list[str]) -> None:
     """Replace links in an included file by links to pages."""
-    content[0] = LINK.sub(_page, content[0])
+    content[0] = PERCENT.sub("\u00a0", LINK.sub(_page, content[0]))
     for section, page in PAPERS.items():
         content[0] = content[0].replace(f"]({section})", f"]({page})")
     name = Path(parent).name  # some versions of the parser pass the name without its folder
@@ -57,6 +58,8 @@ def link_pages(app: Sphinx, path: Path, parent: str, content: list[str]) -> None
 def link_beside(app: Sphinx, page: str, content: list[str]) -> None:
     """Replace links to files by links to pages, and names of experiments by links to tables."""
     content[0] = LINK.sub(_page, content[0])
+    if not page.startswith("gallery/"):  # in code, the sign has another meaning
+        content[0] = PERCENT.sub("\u00a0", content[0])
     if page == "reproduce":
         content[0] = NAME.sub(_table, content[0])
 

@@ -5,7 +5,23 @@ const PLAIN = ["Claim", "Meaning", "Value", "Why"];
 // Number of rows above which a table is folded.
 const ROWS = 10;
 
+// Without a mathematical font, as on many phones, Chromium draws the indices of letters without a descender on
+// the line of the letter.
+const DESCENDER = /[∑βγζηξρφϕχψμgjpqy)]$/;
+
+const lowerIndices = () => {
+  const trial = document.createElement("div");
+  trial.innerHTML = "<math><msub><mi>x</mi><mi>x</mi></msub></math>";
+  document.body.append(trial);
+  const [letter, index] = [...trial.querySelectorAll("mi")].map((part) => part.getBoundingClientRect().bottom);
+  trial.remove();
+  if (index > letter) return;
+  for (const script of document.querySelectorAll("msub, msubsup"))
+    if (!DESCENDER.test(script.children[0].textContent)) script.children[1].classList.add("lowered");
+};
+
 document.addEventListener("DOMContentLoaded", () => {
+  lowerIndices();
   const phone = window.matchMedia("(max-width: 600px)");
   const tables = [...document.querySelectorAll(".bd-article .pst-scrollable-table-container > table")];
   const boxes = [...document.querySelectorAll(
@@ -50,7 +66,7 @@ document.addEventListener("DOMContentLoaded", () => {
       const words = 3 * table.querySelectorAll("thead .text-right").length < columns;
       // Rows of many lines show that columns are too narrow for their words.
       const tall = [...table.tBodies[0].rows].some((row) => row.offsetHeight > 120);
-      const few = (columns <= 7 || tall) && columns * table.rows.length <= 130;
+      const few = (columns <= 7 || (tall && words)) && columns * table.rows.length <= 130;
       const wide = table.scrollWidth > table.parentElement.clientWidth + 2;
       const names = table.classList.contains("autosummary");
       const cards = phone.matches && ((few && (tall || (words && wide))) || names);

@@ -21,6 +21,6 @@ def names():
             yield f"{module}.{found[1]}"
 
 
-@pytest.mark.parametrize("name", names())
+@pytest.mark.parametrize("name", list(names()))
 def test_the_objects_of_the_api_reference_exist(name):
     assert resolve_name(name) is not None

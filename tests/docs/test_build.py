@@ -84,6 +84,19 @@ def test_a_browser_finds_no_fault_on_any_page(browser, html):
     assert not found
 
 
+@pytest.mark.slow
+def test_indices_stand_below_their_letters(browser, html):
+    """Also without a mathematical font, which browsers on phones may lack."""
+    window = browser()
+    window.goto((html / "machines" / "mmrm.html").as_uri(), wait_until="load")
+    ends = window.locator("msub").evaluate_all(
+        "scripts => scripts.filter(script => script.children[0].textContent === 'x')"
+        ".map(script => [...script.children].map(part => part.getBoundingClientRect().bottom))"
+    )
+    assert ends
+    assert all(index > letter + 2 for letter, index in ends)
+
+
 @pytest.mark.parametrize("name", SCRIPTS)
 def test_a_script_of_the_gallery_runs(name: str):
     pyplot = pytest.importorskip("matplotlib.pyplot", reason="needs the extra mmbench[report]")
