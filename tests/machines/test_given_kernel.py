@@ -7,14 +7,14 @@ import pytest
 from scipy.optimize import linprog
 from scipy.sparse import csr_array, lil_array
 from sklearn.base import clone
-from sklearn.datasets import load_iris
+from sklearn.datasets import load_breast_cancer, load_iris
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.metrics.pairwise import rbf_kernel, sigmoid_kernel
 from sklearn.model_selection import GridSearchCV, cross_val_score
 from sklearn.svm import SVC
 from sklearn.utils.estimator_checks import check_estimator, parametrize_with_checks
 
-from mmbench.machines import FSVM, LSSVM, MACHINES, SVM, machine_class, make_machine
+from mmbench.machines import FSVM, LSSVM, MACHINES, RMM, SVM, machine_class, make_machine
 from mmbench.selection import select
 
 GAMMA = 0.3
@@ -128,6 +128,15 @@ def test_a_matrix_near_the_end_of_the_range_of_numbers_is_refused(machine, facto
     X, y = iris
     with pytest.raises(ValueError, match=r"has values up to .*; scale the matrix"):
         make_machine(machine, kernel="precomputed").fit(factor * (X @ X.T), y)
+
+
+def test_a_solution_that_is_not_finite_on_an_indefinite_matrix_names_the_matrix():
+    X, y = (part[:200] for part in load_breast_cancer(return_X_y=True))
+    X = (X - X.mean(axis=0)) / X.std(axis=0)
+    gram = X @ X.T / 30 - 0.5 * np.eye(200)
+    text = "matrix is not positive semidefinite"
+    with pytest.warns(UserWarning, match=text), pytest.raises(ValueError, match=text):
+        RMM(kernel="precomputed").fit(gram, y)
 
 
 def test_a_matrix_that_is_not_symmetric_is_refused(iris):

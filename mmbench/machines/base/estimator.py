@@ -662,7 +662,7 @@ class PairwiseClassifier(Declared, Estimator):
         )
         with blas_threads_for(largest), self.failures_named(gram) as indefinite:
             models = Parallel(n_jobs=self.n_jobs, prefer="threads")(calls)
-        self._store(X, labels, rows, without_false_bounds(models, indefinite, rows))
+            self._store(X, labels, rows, without_false_bounds(models, indefinite, rows))
 
     def check_memory(self, n_rows: int, n_features: int, weighted: bool = False) -> None:
         """Raise NotEnoughMemory if training a pair of classes needs more memory than is free."""
