@@ -72,11 +72,15 @@ class Cell:
 
 
 def cells(folder: Path) -> list[Cell]:
-    """Return the printed cells of an experiment, with the published metric or else the accuracy."""
+    """Return the printed cells of an experiment.
+
+    The metric of a cell is the metric in which the paper states results of the same data set and
+    kernel, or else the accuracy.
+    """
     error_rates = prints_error_rates(folder.name)
     with (folder / "table.csv").open(encoding="utf-8") as file:
         rows = [row for row in csv.DictReader(file) if row["metric"] in UNITS and row["measured"]]
-    found: dict[tuple, Cell] = {}
+    found, shown, first = [], {}, {}
     for row in rows:
         degree = f"degree {row['degree']}" if row["degree"] else ""
         size = f"{row['size']} rows" if row.get("size") else ""
@@ -93,10 +97,13 @@ def cells(folder: Path) -> list[Cell]:
             {"True": True, "False": False}.get(row["in_band"]),
             row["status"],
         )
-        key = (cell.place, cell.column)
-        if key not in found or found[key].published is None:
-            found[key] = cell if cell.published is not None else found.get(key, cell)
-    return list(found.values())
+        found.append(cell)
+        first.setdefault(cell.place, metric)
+        if published is not None:
+            shown.setdefault(cell.place, metric)
+    # all machines of a place are compared by one metric, also machines without a published value
+    metrics = {**first, **shown}
+    return [cell for cell in found if cell.metric == metrics[cell.place]]
 
 
 def lines_of(machines: set[str]) -> Iterator[list[str]]:

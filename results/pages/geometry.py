@@ -151,8 +151,8 @@ def correlations(scores: pd.DataFrame) -> pd.DataFrame:
     """
 
     def of_split(part: pd.DataFrame) -> pd.Series:
-        ranks = part[[q.name for q in QUANTITIES]].rank()
-        return ranks.corrwith(part.accuracy.rank(), drop=True)
+        # `Series.corr` leaves out missing values before it ranks both series
+        return part[[q.name for q in QUANTITIES]].corrwith(part.accuracy, method="spearman")
 
     parts = {key: of_split(part) for key, part in scores.groupby(SPLIT)}
     by_split = pd.DataFrame(parts).T.rename_axis(SPLIT)
