@@ -355,7 +355,7 @@ def test_missing_file_names_the_nearest(tmp_path: Path):
 def test_folder_instead_of_a_file(tmp_path: Path):
     path = tmp_path / "a.yaml"
     path.mkdir()
-    assert_refused(run(path), path, ["directory"])
+    assert_refused(run(path), path, ["has no experiment.yaml"])
 
 
 def test_one_bad_file_of_two_refuses_both(tmp_path: Path):
