@@ -1,32 +1,35 @@
 """CPU time, memory, objectives and predictions of mmbench and other packages, as a CSV table.
 
     python benchmarks/peers.py --out benchmarks/results/peers.csv --mirror FOLDER
-        [--tasks kernel classes linear programs search growth first] [--rows 500 2000 8000]
-        [--repeats 3] [--seconds 60]
+        [--tasks kernel classes linear lda programs search growth first] [--machines svm rmm]
+        [--rows 500 2000 8000] [--repeats 3] [--seconds 60]
 
 kernel    SVM with an RBF kernel on the parity of digits (MNIST), halves of the alphabet (Letter)
           and Banana, for two C and two gamma; SVC of scikit-learn, libsvm, SVC of Intel
 classes   the same on all classes of Letter and USPS, with predictions of 1 and 10,000 rows
 linear    SVM on 20, 200 and 2000 generated features and on documents with 38 of 20,000 words;
           LinearSVC of scikit-learn (liblinear), skglm
+lda       LDA on ten times the rows with 500 generated features; LinearDiscriminantAnalysis of
+          scikit-learn with the solver "lsqr"
 programs  the other machines on Heart, Pima and German, linear and RBF; their reference solvers
           (Clarabel, HiGHS, dense linear algebra)
 search    five folds of a grid on Image and USPS; GridSearchCV of scikit-learn over the estimator
-growth    14 machines, RBF on the parity of digits and linear on ten times the rows with 54
+growth    all machines, RBF on the parity of digits and linear on ten times the rows with 54
           features, relative to the SVM
 first     the first fit of each machine, with an empty cache of compiled code
 
 Each measurement runs in a process with one thread. Except in the task `first`, the process first
 fits up to 500 of the rows, so that all code is compiled and loaded. Contenders alternate, and the
 least CPU time of the repeats counts; the spread is the largest time divided by the least. The ratio
-of two least times has a range, from the least to the largest ratio of the same repeat; ratios of
-prediction times have ranges, too. A fit that fails or exceeds the limit of seconds is a row without
-a time. The contender is left out of larger problems, and of problems whose time, extrapolated by
-the square of the rows, exceeds the limit. A package that is not installed is left out. The
-objective of an SVM is recomputed from the coefficients with the best intercept for these
-coefficients; other objectives are taken from the certificates. The excess is relative to the least
-objective of a problem. Memory is the peak of the process. Rows of tasks that are not measured again
-stay in the file. docs/benchmarks.md shows the file as tables and pictures.
+of two least times has a range, from the least to the largest ratio of the same repeat; so has the
+ratio of two times of a prediction. A fit that fails or exceeds the limit of seconds is a row
+without a time. The contender is left out of larger problems, and of problems whose time,
+extrapolated by the square of the rows, exceeds the limit. A package that is not installed is left
+out. The objective of an SVM is recomputed from the coefficients with the best intercept for them,
+and the objective of an LDA from the coefficients; other objectives are taken from the certificates.
+The excess is relative to the least objective of a problem. Memory is the peak of the process. Rows
+that are not measured again stay in the file. docs/benchmarks.md shows the file as tables and
+pictures.
 """
 
 import argparse
@@ -58,6 +61,7 @@ FIELDS += ["objective", "excess", "status", "repeats", "version", "processor"]
 PACKAGES = {
     "SVC": ("sklearn", "scikit-learn"),
     "LinearSVC": ("sklearn", "scikit-learn"),
+    "LinearDiscriminantAnalysis": ("sklearn", "scikit-learn"),
     "GridSearchCV": ("sklearn", "scikit-learn"),
     "GridSearchCV of SVC": ("sklearn", "scikit-learn"),
     "libsvm": ("libsvm", "libsvm-official"),
@@ -69,8 +73,8 @@ THREADS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
 WARM_UP_ROWS = 500
 #: Machines in the order of the tables; the first is the reference of `growth`.
 MACHINES = ("svm", "rmm", "sigma_svm", "mmrm", "m4", "mpm", "mempm", "lda", "fsvm", "rsvm_plus")
-MACHINES += ("mrsvm", "klda", "lssvm", "mamc")
-LINEAR_ONLY = ("lda", "mrsvm")
+MACHINES += ("rsvm_mu_plus", "mrsvm", "klda", "lssvm", "mamc")
+LINEAR_ONLY = ("lda",)
 #: Divisor of gamma, by data set: the number of features, or 1 if they are not scaled to [-1, 1].
 WIDTHS = {"mnist": 1024, "letter": 4, "ida_banana": 1}
 GRID = {"C": [0.1, 1.0, 10.0, 100.0], "gamma": [0.01, 0.1, 1.0]}
@@ -91,6 +95,9 @@ def cells(task, n):
         for d, C in itertools.product((20, 200, 2000, 20000), (0.01, 1)):
             data = "documents" if d == 20000 else "generated"
             yield cell | {"data": data, "C": C, "d": d}, ("mmbench", "LinearSVC", "skglm")
+    elif task == "lda":
+        problem = {"machine": "lda", "data": "generated", "n": 10 * n, "d": 500}
+        yield cell | problem, ("mmbench", "LinearDiscriminantAnalysis")
     elif task == "programs":
         for machine, data, gamma in itertools.product(
             MACHINES[1:-1], ("heart", "pima", "german"), (0.0, 0.05)
@@ -198,6 +205,12 @@ class Search:
         return self
 
 
+def machine_of(cell, contender):
+    """Return the name of the machine that a contender trains."""
+    name = contender.partition(" ")[0]
+    return name if name in MACHINES else cell["machine"]
+
+
 def estimator(cell, contender):
     """Return an unfitted estimator."""
     C, gamma = cell["C"], cell["gamma"]
@@ -211,8 +224,7 @@ def estimator(cell, contender):
         given = {"kernel": "rbf", "gamma": gamma} if gamma else {"kernel": "linear"}
         if contender == "reference":
             given["solver"] = "reference"
-        machine, _, share = contender.partition(" ")
-        machine = machine if machine in MACHINES else cell["machine"]
+        machine, share = machine_of(cell, contender), contender.partition(" ")[2]
         if share:
             given["B_fraction"] = float(share)
         if machine not in ("mmrm", "m4") and "C" in make_machine(machine).get_params():
@@ -224,6 +236,10 @@ def estimator(cell, contender):
         from skglm import LinearSVC
 
         return LinearSVC(C=C)
+    if contender == "LinearDiscriminantAnalysis":
+        from sklearn.discriminant_analysis import LinearDiscriminantAnalysis
+
+        return LinearDiscriminantAnalysis(solver="lsqr")
     if contender == "LinearSVC":
         from sklearn.svm import LinearSVC
 
@@ -236,7 +252,7 @@ def estimator(cell, contender):
 
 
 def objective(model, cell, X, y):
-    """Return the objective of the SVM at the fitted w and the best intercept for this w."""
+    """Return the objective of the SVM or the LDA at the fitted w, with the best intercept."""
     if cell["task"] in ("growth", "first"):
         return None
     if cell["task"] == "search":
@@ -245,6 +261,10 @@ def objective(model, cell, X, y):
         return model.fits_[0].objective
     if cell["task"] == "classes":
         return sum(fit.objective for fit in model.fits_) if hasattr(model, "fits_") else None
+    if cell["task"] == "lda":
+        scores = X @ np.ravel(model.coef_)
+        x, y = scores[y > 0], scores[y < 0]
+        return float(np.sqrt(x.var() + y.var()) / abs(x.mean() - y.mean()))
     if cell["task"] == "linear":
         w = np.asarray(model.coef_).ravel()
         decisions, norm = X @ w, w @ w
@@ -283,8 +303,7 @@ def measure(cell, contender, path):
         estimator(cell, contender).fit(X[few], y[few])
     model, start = estimator(cell, contender), time.process_time()
     model.fit(X, y)
-    found = {"seconds": time.process_time() - start, "d": X.shape[1], "n": X.shape[0]}
-    found["memory_mb"] = peak_mb()
+    found = {"seconds": time.process_time() - start, "memory_mb": peak_mb()}
     if hasattr(model, "fits_"):
         found["status"] = " ".join(sorted({str(fit.status) for fit in model.fits_}))
     if cell["task"] == "classes":
@@ -340,9 +359,11 @@ def compared(cell, names, options, before):
 
     module = {name: PACKAGES.get(name, ("mmbench", "mmbench"))[0] for name in names}
     runs = {name: [] for name in names if find_spec(module[name]) and fits_in(name)}
+    data = problem(cell, options.mirror)
+    cell = cell | dict(zip("nd", data[0].shape, strict=True))
     with tempfile.TemporaryDirectory() as folder:
         with open(f"{folder}/rows", "wb") as file:
-            pickle.dump(problem(cell, options.mirror), file)
+            pickle.dump(data, file)
         for _, name in itertools.product(range(options.repeats), list(runs)):
             if all(np.isfinite(run["seconds"]) for run in runs[name]):
                 runs[name].append(measured(cell, name, Path(folder), options))
@@ -396,11 +417,17 @@ def text_of(value):
     return f"{value:.4g}" if isinstance(value, float) else value
 
 
+def key_of(row):
+    """Return the problem and the contender of a row."""
+    return tuple(str(row[name]) for name in FIELDS[:8])
+
+
 def main():
-    tasks = ("kernel", "classes", "linear", "programs", "search", "growth", "first")
+    tasks = ("kernel", "classes", "linear", "lda", "programs", "search", "growth", "first")
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--out", type=Path)
     parser.add_argument("--tasks", nargs="*", choices=tasks, default=tasks)
+    parser.add_argument("--machines", nargs="*", choices=MACHINES, default=MACHINES)
     parser.add_argument("--rows", type=int, nargs="*", default=[500, 2000, 8000])
     parser.add_argument("--mirror")
     parser.add_argument("--repeats", type=int, default=3)
@@ -410,22 +437,21 @@ def main():
     if options.one:
         measure(*json.loads(options.one))
         return
-    rows = []
+    rows, before = {}, {}
     if options.out.exists():
         with options.out.open(newline="") as file:
-            rows = [row for row in csv.DictReader(file) if row["task"] not in options.tasks]
+            rows = {key_of(row): row for row in csv.DictReader(file)}
     options.out.parent.mkdir(exist_ok=True)
-    before, done = {}, set()
     for task, n in itertools.product(options.tasks, options.rows):
         for cell, names in cells(task, n):
-            new = compared(cell, names, options, before)
-            new = [row for row in new if json.dumps([row[f] for f in FIELDS[:8]]) not in done]
-            done |= {json.dumps([row[f] for f in FIELDS[:8]]) for row in new}
-            rows += [{name: text_of(value) for name, value in row.items()} for row in new]
+            names = [name for name in names if machine_of(cell, name) in options.machines]
+            for row in compared(cell, names, options, before):
+                row = {name: text_of(value) for name, value in row.items()}
+                rows[key_of(row)] = row
             with options.out.open("w", newline="") as file:
                 table = csv.DictWriter(file, FIELDS, restval="", lineterminator="\n")
                 table.writeheader()
-                table.writerows(rows)
+                table.writerows(rows.values())
             print(task, cell["data"], cell["machine"], cell["n"], len(rows), flush=True)
 
 
