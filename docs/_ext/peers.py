@@ -37,6 +37,7 @@ NAMES = {
     "libsvm": "libsvm",
     "Intel": "SVC of Intel",
     "LinearSVC": "LinearSVC (liblinear)",
+    "LinearDiscriminantAnalysis": "LinearDiscriminantAnalysis (lsqr)",
     "reference": "reference solver",
     "rmm 0.1": "RMM, B near 1",
 }
@@ -47,6 +48,7 @@ LINES = {
     "kernel": ["data", "n", "d"],
     "classes": ["data", "n", "d"],
     "linear": ["data", "n", "d"],
+    "lda": ["data", "n", "d"],
     "programs": ["machine", "kernel"],
     "search": ["machine", "data", "n"],
 }
@@ -225,6 +227,42 @@ def gap_and_time(row: Any) -> str:
     return f"{gap}{mark}, {short(1e3 * row.seconds)} ms".replace("-", "−")
 
 
+def runner() -> Rows:
+    """Yield the table of the runner's cost, from ``runner.csv``."""
+    texts = {
+        "whole run": "whole run of `usps_rbf.yaml` and its table",
+        "work": "preparation, selection, training and test",
+        "compiled code": "loading compiled code, once per worker",
+        "other": "starting Python, imports, planning, records and tables",
+        "local submission": "submitting one job, local processes",
+        "Dask submission": "submitting one job, Dask cluster",
+    }
+    yield ["Part", "CPU ms", "Share of the whole run"]
+    yield ["---", "---:", "---:"]
+    for row in pd.read_csv(FILE.with_name("runner.csv")).itertuples():
+        share = "–" if np.isnan(row.share) else f"{short(100 * row.share)} %"
+        yield [texts[row.part], short(1e3 * row.seconds), share]
+
+
+def mmrm_grid() -> Rows:
+    """Yield the table of the MMRM's certificates on its grid, from ``mmrm_grid.csv``."""
+    table = pd.read_csv(FILE.with_name("mmrm_grid.csv"))
+    total = table[["fits", "optimal", "trivial", "at_limit"]].sum()
+    cells = {
+        "Training sets": len(table),
+        "Rows": f"{table.n.min()} to {table.n.max()}",
+        "Fits": total.fits,
+        "Optimal": total.optimal,
+        "Trivial": total.trivial,
+        "Other statuses": total.fits - total.optimal - total.trivial,
+        "At the coefficient limit": total.at_limit,
+        "Largest relative gap": tiny(table.gap.max()),
+    }
+    yield list(cells)
+    yield ["---:"] * len(cells)
+    yield list(map(str, cells.values()))
+
+
 class Peers(SphinxDirective):
     """``{peers} TASK``: CPU times of a task; ``{peers} TASK excess``: largest excess objectives."""
 
@@ -242,6 +280,8 @@ class Peers(SphinxDirective):
             "routes": routes,
             "gaps_linear": partial(gaps, "linear"),
             "gaps_rbf": partial(gaps, "rbf"),
+            "runner": runner,
+            "mmrm_grid": mmrm_grid,
         }
         rows = special[task]() if task in special else compared(task, bool(excess))
         lines = [f"| {' | '.join(row)} |" for row in rows]

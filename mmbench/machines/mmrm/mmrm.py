@@ -39,8 +39,8 @@ tolerance, "whole" is tried, and vice versa. However, "whole" is omitted if ther
 rows and the kernel matrix has no low-rank factor. If "interior" and "whole" fail and there are at
 most 4000 rows, "highs" is tried. If all routes fail, the solution with the lowest objective value
 is combined with the highest lower bound. `benchmarks/peers.py` compares the training times of
-"auto" and "highs". `benchmarks/mmrm_grid.py` and, for kernel matrices of low rank,
-`benchmarks/routes.py` measure the time of "whole".
+"auto" and "highs". `benchmarks/mmrm_grid.py` records statuses and gaps on the automatic grid.
+`benchmarks/routes.py` measures the time of "whole" for kernel matrices of low rank.
 
 References
 ----------

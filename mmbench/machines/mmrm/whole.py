@@ -25,7 +25,7 @@ lead to an optimal solution, the method starts again from the second starting po
 coefficients of the warm start.
 
 An iteration takes of the order of ``n^3`` operations, or ``n r^2`` for a kernel matrix of numerical
-rank r. `benchmarks/mmrm_grid.py` and `benchmarks/routes.py` measure the time per program.
+rank r. `benchmarks/routes.py` measures the time per program.
 """
 
 from dataclasses import replace
