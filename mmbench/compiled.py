@@ -71,12 +71,8 @@ CACHE = _prepare()
 
 from numba import njit  # noqa: E402
 
-#: Decorator of compiled functions. The fast-math flags allow infinity, but assume that NaN does not
-#: occur, since a Gram matrix with NaN is refused.
-compiled = partial(
-    njit,
-    nogil=True,
-    cache=CACHE,
-    error_model="numpy",
-    fastmath={"nnan", "nsz", "contract", "reassoc"},
-)
+#: Fast-math flags. They allow infinity, but assume that NaN does not occur, since a Gram matrix
+#: with NaN is refused.
+FLAGS = {"nnan", "nsz", "contract", "reassoc"}
+#: Decorator of compiled functions.
+compiled = partial(njit, nogil=True, cache=CACHE, error_model="numpy", fastmath=FLAGS)

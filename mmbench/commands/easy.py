@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from mmbench.commands.options import Say, to_stderr
 from mmbench.commands.run import run
+from mmbench.datasets.parsers.text import is_number
 from mmbench.errors import UserError, converted, listed
 from mmbench.jobs.store import CONFIG, write_atomically
 
@@ -100,11 +101,12 @@ def easy(
         # in a CSV file, a header that contains only numbers would be read as a row of data
         texts: Any = {c: c if isinstance(c, str) else f"column_{c}" for c in data.columns}
         target = texts.get(target, target)
-        for c, column in data.select_dtypes("category").items():
-            if column.cat.categories.dtype.kind in "biuf" and texts[c] != target:
+        for c, column in data.select_dtypes(exclude=["number", "bool", "datetime"]).items():
+            if texts[c] != target and all(map(is_number, column.dropna().map(str).unique())):
                 say(f"column {texts[c]!r} is read as numbers; words would be read as categories")
         content = data.rename(columns=texts).to_csv(index=False).encode()  # for the workers
         data = Path(results) / f"frame_{sha256(content).hexdigest()[:8]}.csv"
+        options["set"] = ["datasets[0].separator=','", *options.get("set", ())]
         data.parent.mkdir(parents=True, exist_ok=True)
         write_atomically(data, lambda file: file.write(content))
     config = config_for(Path(data), target, options.pop("set", ()), all_machines, say)

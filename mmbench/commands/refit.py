@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
@@ -114,11 +115,11 @@ def refit(
 
 
 def check_file(path: Path) -> None:
-    """Raise UserError if `path` does not end in ``.joblib``, or if its folder does not exist."""
-    if path.suffix != ".joblib":
+    """Raise UserError if no ``.joblib`` file can be written at `path`."""
+    if path.suffix != ".joblib" or path.is_dir():
         raise UserError(f"{path}: a model is written to a .joblib file")
-    if not path.parent.is_dir():
-        raise UserError(f"{path.parent}: no such folder")
+    if not path.parent.is_dir() or not os.access(path.parent, os.W_OK):
+        raise UserError(f"{path.parent}: no such folder, or no permission to write in it")
 
 
 def write(model: Pipeline, path: Path) -> None:

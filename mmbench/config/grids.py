@@ -18,12 +18,8 @@ FORMS = "a list of values, 'auto', or powers such as {log2: [-5, 15, 2]}"
 MAX_VALUES = 1000
 
 #: Parameters that have an effect with one kernel only, and the kernel of each parameter.
-KERNEL_PARAMETERS = {
-    "gamma": "rbf",
-    "gamma_scaling": "rbf",
-    "degree": "poly",
-    "kernel_scaling": "poly",
-}
+KERNEL_PARAMETERS = dict.fromkeys(("gamma", "gamma_scaling"), "rbf")
+KERNEL_PARAMETERS |= dict.fromkeys(("degree", "kernel_scaling"), "poly")
 Axis = str | tuple[Any, ...]
 
 

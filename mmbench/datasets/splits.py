@@ -400,6 +400,9 @@ def with_folds(data: Dataset, path: str) -> Dataset:
     for k, column in enumerate(zip(*table, strict=True), 1):
         cells = np.array(column)
         names = sorted(set(column) - {""}, key=lambda name: (len(name), name))  # "2" before "10"
+        if {name.casefold() for name in names} == {"train", "test"}:
+            advice = "write a fold in the rows of the test part only, and nothing in the other rows"
+            raise UserError(f"{path}: column {k} has the words train and test; {advice}")
         if len(names) == len(cells) and len(columns) > 1:
             raise UserError(f"{path}: column {k} has another fold in each row; remove row names")
         splits += [(np.flatnonzero(cells != name), np.flatnonzero(cells == name)) for name in names]

@@ -49,14 +49,8 @@ from mmbench.kernels.matrix import PRECOMPUTED
 if TYPE_CHECKING:
     import pandas as pd
 
-__all__ = [
-    "dispersions",
-    "enclosing_ball",
-    "geometry",
-    "margins",
-    "rademacher_bounds",
-    "worst_case",
-]
+__all__ = ["dispersions", "enclosing_ball", "geometry", "margins", "rademacher_bounds"]
+__all__ += ["worst_case"]
 
 #: Relative duality gap at which a minimisation over the simplex ends, and maximum number of
 #: interior-point iterations.

@@ -14,7 +14,7 @@ from sklearn.model_selection import (
 )
 
 from mmbench.allowance import OutOfTime, time_is_up
-from mmbench.machines.base.voting import class_pairs
+from mmbench.machines.base.voting import class_pairs, encode_labels
 
 #: Indices of the training rows and of the validation rows, as two arrays per inner split.
 Splits = list[tuple[NDArray, NDArray]]
@@ -74,7 +74,7 @@ class SearchRows:
         self.n_train = len(y) if n_train is None else n_train
         self._on_rest = cut.folds is None and cut.split is None
         kept = slice(None) if self._on_rest else slice(self.n_train)
-        classes = np.unique(y[: self.n_train])
+        classes, _ = encode_labels(y[: self.n_train])  # ValueError if there is only one class
         labels = np.where(np.isin(y, classes), np.searchsorted(classes, y), -1)
         X = csr_array(X) if issparse(X) else np.asarray(X)
         self.X, self.labels = X.astype(np.float64, copy=False)[kept], labels[kept]

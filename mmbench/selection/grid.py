@@ -30,7 +30,8 @@ def grid_points(grid: Mapping[str, Sequence[Any]]) -> list[GridPoint]:
     >>> grid_points({"C": [1, 10], "gamma": [0.5]})
     [{'C': 1, 'gamma': 0.5}, {'C': 10, 'gamma': 0.5}]
     """
-    empty = [name for name, values in grid.items() if len(values) == 0]
+    lists = {n: np.iterable(v) and not isinstance(v, str) and list(v) for n, v in grid.items()}
+    empty = [name for name, values in lists.items() if not values]
     if not grid or empty:
         raise ValueError(f"every axis of a grid needs values; empty: {empty or 'the grid'}")
     return [dict(zip(grid, values, strict=True)) for values in product(*grid.values())]

@@ -8,11 +8,13 @@ grid search.
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import chain
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import clone
+from sklearn.utils.validation import check_consistent_length
 
 from mmbench.kernels.matrix import is_given
 from mmbench.machines.base.estimator import PairwiseClassifier
@@ -125,8 +127,9 @@ def select(
     Raises
     ------
     ValueError
-        If the grid is empty, a class has fewer rows than there are folds, or the metric is
-        undefined on an inner split.
+        If the grid is empty or contains a wrong name or value of a parameter, `X`, `y` and `groups`
+        have different lengths, there is only one class, a class has fewer rows than there are
+        folds, or the metric is undefined on an inner split.
     UserError
         If the metric is unknown.
     OutOfTime
@@ -136,7 +139,14 @@ def select(
     if is_given(getattr(machine, "kernel", None)):  # other packages' classifiers may have no kernel
         other = "for a kernel matrix or function use scikit-learn's GridSearchCV"
         raise ValueError(f"select needs a kernel given by name; {other}")
+    check_consistent_length(X, y, groups)
+    y = np.asarray(y)
     parts = [grid_points(part) for part in staged(grid, stages)]
+    tried = clone(machine)
+    for point in chain(*parts):  # wrong names and values raise ValueError before any training
+        tried.set_params(**point)
+        if isinstance(tried, PairwiseClassifier):
+            tried._check_parameters()
     unset = tol is None and machine.search_space.tol is not None and "tol" not in grid
     if unset and machine.tol == machine.parameters["tol"].default:
         tol = machine.search_space.tol

@@ -325,7 +325,11 @@ def test_categories_of_a_data_frame_that_are_numbers_are_named(tmp_path):
     frame = pd.DataFrame({"a": rng.normal(size=40), "kind": pd.Categorical(np.arange(40) % 2)})
     frame["ward"] = pd.Categorical(rng.integers(3, size=40))
     frame["colour"] = pd.Categorical(rng.choice(["red", "blue"], size=40))
+    frame["a;b\tc;d;e"] = rng.choice(["01", "02"], size=40)  # no separator in the name splits it
     machines = "machines={rf: {estimator: sklearn.naive_bayes.GaussianNB}}"
     mmbench.easy(frame, "kind", tmp_path / "results", set=[machines], say=said.append)
     found = [line for line in said if "is read as numbers" in line]
-    assert found == ["column 'ward' is read as numbers; words would be read as categories"]
+    assert found == [
+        "column 'ward' is read as numbers; words would be read as categories",
+        "column 'a;b\\tc;d;e' is read as numbers; words would be read as categories",
+    ]

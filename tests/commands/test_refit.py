@@ -17,7 +17,7 @@ from typer.testing import CliRunner
 
 import mmbench
 from mmbench.cli.app import app
-from mmbench.commands.refit import refit
+from mmbench.commands.refit import check_file, refit
 from mmbench.errors import UserError
 from mmbench.jobs.record import sealed
 
@@ -258,3 +258,11 @@ def test_a_table_that_has_moved_is_read_at_its_new_place(tmp_path):
     (tmp_path / "new" / "t.csv").unlink()
     with pytest.raises(UserError, match=r"old/t\.csv: No such file"):
         mmbench.refit(tmp_path / "results" / "small", "svm")
+
+
+def test_a_place_that_cannot_be_written_is_refused_before_the_comparison(tmp_path):
+    (tmp_path / "folder.joblib").mkdir()
+    with pytest.raises(UserError, match=r"folder\.joblib: a model is written to a \.joblib file"):
+        check_file(tmp_path / "folder.joblib")
+    with pytest.raises(UserError, match="no such folder, or no permission to write in it"):
+        check_file(tmp_path / "none" / "model.joblib")

@@ -907,6 +907,20 @@ def test_few_categories_in_few_rows_are_no_ids(tmp_path: Path):
     assert load(tmp_path, text, steps=["one_hot"], categorical="auto").warnings == ()
 
 
+def test_row_numbers_are_reported_although_a_row_has_no_label(tmp_path: Path):
+    text = "a,c,kind\n" + "".join(
+        f"{k * k % 17},{k},{'' if k == 7 else 'xy'[k % 2]}\n" for k in range(60)
+    )
+    warnings = load(tmp_path, text, unlabelled="drop").warnings
+    assert any("column 'c' contains row numbers" in warning for warning in warnings)
+
+
+def test_empty_columns_and_constant_columns_with_gaps_are_reported(tmp_path: Path):
+    text = "a,e,c,kind\n1,,5,x\n2,,,y\n3,,5,x\n4,,5,y\n"
+    (warning,) = load(tmp_path, text, steps=[{"impute": "median"}]).warnings
+    assert warning == "constant columns: 'e', 'c'"
+
+
 def test_dates_that_are_written_as_numbers_are_reported(tmp_path: Path):
     data = load(tmp_path, many(lambda k: 20240101 + 100 * (k % 12)))
     assert "column 'c' seems to contain dates such as 20240101; " in data.warnings[0]

@@ -27,6 +27,32 @@ def read(folder, text: str, **keys):
 WORDS = "age , the  colour,q,kind\n1,red ,?,x\n?,blue,u,y\n3, red,v,x\n4,NA,u ,y\n"
 
 
+PAVED = "f,flag,kind\n" + "".join(
+    f"{('None', 'Paved', 'Gravel')[k % 3]},{bool(k % 2) if k else ''},{'xy'[k % 2]}\n"
+    for k in range(30)
+)
+
+
+@pytest.mark.filterwarnings("error")
+@pytest.mark.parametrize("options", [{}, {"dtype": str}], ids=["types", "text"])
+def test_truth_values_and_categories_that_pandas_would_drop_are_read_as_in_training(
+    tmp_path, options
+):
+    data, rows = read(tmp_path, PAVED, categorical="auto")
+    assert data.columns == {"f": ("Gravel", "None", "Paved"), "flag": None}
+    found = rows.transform(pd.read_csv(io.StringIO(PAVED), keep_default_na=False, **options))
+    assert np.array_equal(found, data.X, equal_nan=True)
+    with pytest.warns(UserWarning, match="the category 'None' only if keep_default_na=False"):
+        rows.transform(pd.read_csv(io.StringIO(PAVED), **options))
+
+
+def test_a_column_that_pandas_has_renamed_is_warned_of(tmp_path):
+    text = "x,x,kind\n" + "".join(f"{k},{k % 7},{'xy'[k % 2]}\n" for k in range(30))
+    _, rows = read(tmp_path, text, drop=[1])
+    with pytest.warns(UserWarning, match="X has the columns 'x' and 'x.1'; 'x' is used"):
+        rows.transform(pd.read_csv(io.StringIO(text)))
+
+
 @pytest.mark.filterwarnings("error")
 def test_words_gaps_and_names_are_those_of_the_training(tmp_path):
     data, rows = read(tmp_path, WORDS, categorical=["the colour", "q"])

@@ -369,3 +369,29 @@ def test_a_normalised_polynomial_is_stored_in_float32_where_its_values_are_even(
     machine = make_machine(name, kernel="poly", degree=degree, kernel_scaling=scaling)
     select(machine, X, y, {"tol": [1e-3]}, folds=2)
     assert {matrix.dtype for matrix in stored} == {np.dtype(dtype)}
+
+
+WRONG_GRIDS = {
+    "name": ({"c": [1]}, "Invalid parameter 'c'"),
+    "value": ({"C": [-1, 1]}, "SVM: C must be a number > 0, got -1"),
+    "number": ({"C": 1}, r"every axis of a grid needs values; empty: \['C'\]"),
+    "text": ({"C": "12"}, r"every axis of a grid needs values; empty: \['C'\]"),
+}
+
+
+@pytest.mark.parametrize("name", WRONG_GRIDS)
+def test_wrong_grids_are_refused_before_any_training(name):
+    X, y = load_iris(return_X_y=True)
+    grid, message = WRONG_GRIDS[name]
+    with pytest.raises(ValueError, match=message):
+        select(make_machine("svm"), X, y, grid)
+
+
+def test_rows_labels_and_groups_of_different_lengths_are_refused():
+    X, y = load_iris(return_X_y=True)
+    for labels, groups in ((y[:-1], None), (y, [1, 2])):
+        with pytest.raises(ValueError, match="inconsistent numbers of samples"):
+            select(make_machine("svm"), X, labels, {"C": [1]}, groups=groups)
+    with pytest.raises(ValueError, match="got 1 class"):
+        select(make_machine("svm"), X, 0 * y, {"C": [1]})
+    assert select(make_machine("svm"), X, list(y), {"C": [1]}).params == {"C": 1}

@@ -172,7 +172,8 @@ def _sparse_dataset(ref: DatasetRef, table: SparseTable, options: FileOptions) -
     if problem := check_steps(ref.preprocess, table.X.shape[1]):
         raise ValueError(problem)
     if {name for name, _ in ref.preprocess} - {*KEEP_ZEROS}:
-        raise ValueError(f"is sparse: preprocess must be {' or '.join(KEEP_ZEROS)}{dense}")
+        steps = f"preprocess must be {' or '.join(KEEP_ZEROS)} (--set preprocess=none)"
+        raise ValueError(f"is sparse: {steps}{dense}")
     return Dataset(ref.name, table.X, y, np.unique(y), warnings=(*more, *_left_out(table.ignored)))
 
 
@@ -479,7 +480,7 @@ def _row_names(
     if len(X) >= FEWEST_NAMED:
         for name, column in zip(names, X.T, strict=True):
             whole = column[0] % 1 == 0 and (column % 1 == 0).all()
-            if whole and (np.diff(column) == 1).all():
+            if whole and (np.diff(column) == np.diff(numbers.index)).all():
                 yield _about(name, "contains row numbers", options)
             elif whole and ID_NAME.fullmatch(name) and len(np.unique(column)) == len(X):
                 yield _about(name, "seems to contain identifiers of the rows", options)
@@ -497,7 +498,8 @@ def _useless(X: NDArray, y: NDArray, names: list[str], index: pd.Index) -> Itera
     """
     import pandas as pd
 
-    if constant := [repr(names[j]) for j in np.flatnonzero(np.ptp(X, axis=0) == 0)]:
+    varies = np.fmin.reduce(X) < np.fmax.reduce(X)  # False for an empty column
+    if constant := [repr(names[j]) for j in np.flatnonzero(~varies)]:
         more = f" and {len(constant) - SHOWN} more" if len(constant) > SHOWN else ""
         yield f"constant columns: {', '.join(constant[:SHOWN])}{more}"
     rows = pd.Series([row.tobytes() for row in X + 0.0])  # adding 0.0 turns -0.0 into 0.0

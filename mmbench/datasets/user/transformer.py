@@ -20,6 +20,9 @@ from mmbench.datasets.user.formats import MISSING_WORDS, as_text
 from mmbench.datasets.user.keys import FileOptions
 from mmbench.errors import listed
 
+#: Words that ``pandas.read_csv`` reads as missing values, unless ``keep_default_na`` is False.
+PANDAS_WORDS = {"#N/A", "<NA>", "N/A", "NA", "NULL", "NaN", "None", "n/a", "nan", "null"}
+
 
 class TableColumns(TransformerMixin, BaseEstimator):
     """Convert rows of a table to numbers and category codes, in the column order of `Dataset.X`.
@@ -55,8 +58,9 @@ class TableColumns(TransformerMixin, BaseEstimator):
 
         Columns of a DataFrame are found by name, and columns of an array are found by position. If
         the table has no header, column 0 of a DataFrame is the first column of the table.
-        Warns if all categories of a column are unknown, or if an unknown and a known category are
-        equal as numbers, such as 9 and 09.
+        Warns if all categories of a column are unknown, if an unknown and a known category are
+        equal as numbers, such as 9 and 09, if pandas may have replaced a category by a missing
+        value, or if pandas may have renamed a column because of a repeated name.
         """
         import pandas as pd
 
@@ -78,9 +82,19 @@ class TableColumns(TransformerMixin, BaseEstimator):
         X = X.rename(columns={clean[n]: n for n in names if n in clean and n not in X.columns})
         if lacking := [name for name in names if name not in X.columns]:
             raise ValueError(f"X has no column {lacking[0]!r}")
+        for name in (n for n in names if f"{n}.1" in X.columns and f"{n}.1" not in self.columns):
+            warn(f"X has the columns {name!r} and '{name}.1'; {name!r} is used", stacklevel=2)
         for name, cells in X[names].select_dtypes(None, ["number", "bool"]).astype(object).items():
             X[name] = clean_words(cells.where(cells.notna()), missing, self.columns[name] or ())
+            lost = PANDAS_WORDS.intersection(self.columns[name] or ())
+            if lost and cells.isna().any():
+                has = f"column {name!r} has missing values; pandas.read_csv reads the category"
+                warn(f"{has} {min(lost)!r} only if keep_default_na=False", stacklevel=2)
             if self.columns[name] is None:
+                # a CSV file with the words True and False is read as a column of 1 and 0
+                folded = X[name].map(lambda cell: str(cell).casefold(), na_action="ignore")
+                truths = folded.dropna().isin(["true", "false"]).all()
+                X[name] = folded.eq("true").where(folded.notna()) if truths else X[name]
                 X[name] = number_column(X[name], options)
         X = without_codes(X[names], missing)
         numbers = [X[name] for name, values in self.columns.items() if values is None]

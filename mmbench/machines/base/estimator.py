@@ -602,11 +602,8 @@ class PairwiseClassifier(Declared, Estimator):
         self.classes_, labels = encode_labels(y)
         n_pairs = len(class_pairs(len(self.classes_)))
         task = self._init_callback_context(max_subtasks=n_pairs, sequential_subtasks=False)
-        data = {
-            "X": X,
-            "y": y,
-            "metadata": weights if weights is None else {"sample_weight": weights},
-        }
+        metadata = weights if weights is None else {"sample_weight": weights}
+        data = {"X": X, "y": y, "metadata": metadata}
         with _hooks_called(self, task, dict, data):
             self._fit_pairs(X, labels, pair_params, weights, task)
         return self

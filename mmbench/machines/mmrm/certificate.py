@@ -156,13 +156,8 @@ def trivial_if_constant(program: Program, solution: CertifiedSolution) -> Certif
     if not solved or np.ptp(program.y * solution.margins) > CONSTANT_DECISION_RANGE:
         return solution
     constant = constant_solution(program, Status.TRIVIAL, solution.route, solution.iterations)
-    return replace(
-        constant,
-        lam=solution.lam,
-        bound=solution.bound,
-        violation=solution.violation,
-        facts=solution.facts,
-    )
+    kept = {name: getattr(solution, name) for name in ("lam", "bound", "violation", "facts")}
+    return replace(constant, **kept)
 
 
 def recertified(

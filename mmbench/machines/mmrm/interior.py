@@ -482,14 +482,8 @@ class LpInteriorPoint:
         rp, rd, rb = residuals
         cu, cx, cz = wanted
         u, lam, b = system(rp - cx / slack + cz / p.lam, rd - cu / p.u, float(rb[0]))
-        return Iterate(
-            u=u,
-            b=b,
-            xi=(cx + p.xi * lam) / slack,
-            z=(cz - p.z * lam) / p.lam,
-            lam=lam,
-            s=rd - lam @ self.A,
-        )
+        xi, z = (cx + p.xi * lam) / slack, (cz - p.z * lam) / p.lam
+        return Iterate(u=u, b=b, xi=xi, z=z, lam=lam, s=rd - lam @ self.A)
 
     def _lengths(self, step: Iterate, fraction: float) -> tuple[float, float]:
         """Return the primal and the dual step length.
