@@ -66,10 +66,6 @@ from mmbench.machines.base.threshold import optimal_bias
 from mmbench.machines.kernel_pca import ROWS_PER_FEATURE, gram_by_features
 from mmbench.solvers.ridge import FeatureGram, Gram, scaled, solve_path, solve_weights
 
-#: Two scores are considered equal if they differ by at most SCORE_RESOLUTION times the largest
-#: absolute score, since the scores of repeated rows differ by rounding errors.
-SCORE_RESOLUTION = 1e-12
-
 
 class KLDA(WeightedClassifier):
     """Regularised kernel Fisher discriminant, one-vs-one.
@@ -119,7 +115,8 @@ class KLDA(WeightedClassifier):
     bias: str = parameter(
         "optimized",
         choice("optimized", "midpoint"),
-        'Rule for b: "optimized" minimises the number of training errors, "midpoint" is the '
+        'Rule for b: "optimized" minimises the number of training errors over midpoints between '
+        'neighbouring rows of different classes, as in the MAMC paper; "midpoint" is the '
         "midpoint between the projected class means.",
     )
     kernel_scaling: str = kernel_scaling()
@@ -269,5 +266,4 @@ def _intercept(rows: _Rows, scores: NDArray, bias: str, errors: NDArray | None) 
         means = (s @ scores / n for s, n in zip(rows.sides, rows.totals, strict=True))
         return -0.5 * float(sum(means))
     scores = scores / rows.root
-    resolution = SCORE_RESOLUTION * float(np.abs(scores).max())
-    return optimal_bias(scores, rows.y, resolution, errors).b
+    return optimal_bias(scores, rows.y, weights=errors).b

@@ -270,7 +270,7 @@ class RMM(WeightedClassifier):
         self, problem: BinaryProblem, svm: BinaryModel, points: list[PiecewiseSolution]
     ) -> BinaryModel:
         """Train the RMM, given the SVM with the same C, and dual solutions as warm starts."""
-        theta, tol = float(np.abs(svm.state.f).max()), tolerance(self.tol, len(problem.y))
+        theta, tol = _largest_decision(svm), tolerance(self.tol, len(problem.y))
         B = float(1 + self.B_fraction * (theta - 1) if self.B is None else self.B)
         if self.form != "bound":
             model, B = self._train_penalty(problem, svm, points[0] if points else None, tol)
@@ -300,7 +300,7 @@ class RMM(WeightedClassifier):
             size = self.cache_size
             found = solve_dual(problem, dual, C, self.solver, tol, gap, start, B, size)
         model = certified(dual, found, tol, time.perf_counter() - started)
-        violation = max(model.fit.max_violation, float(np.abs(found.f).max()) - B)
+        violation = max(model.fit.max_violation, _largest_decision(model) - B)
         return replace(model, fit=replace(model.fit, max_violation=violation))
 
     def _train_penalty(
@@ -366,6 +366,13 @@ class RMMState:
     #: alpha_i reaches C, the RMM is the same for every larger C, so that a training with a larger C
     #: ends at once.
     solved: Mapping[tuple, PiecewiseSolution]
+
+
+def _largest_decision(model: BinaryModel) -> float:
+    """Return the largest ``|f|`` at the training rows, which is ``|b|`` if w = 0 was set."""
+    if model.coef is not None and not model.coef.any():
+        return abs(float(model.intercept))
+    return float(np.abs(model.state.f).max())
 
 
 def _with_the_work_of(svm: Fit, model: BinaryModel) -> BinaryModel:

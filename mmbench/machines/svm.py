@@ -58,7 +58,7 @@ from mmbench.machines.base.estimator import (
     slack_penalties,
 )
 from mmbench.machines.base.parameters import Param, choice, parameter, positive
-from mmbench.machines.base.problem import STORED_ROWS, BinaryModel, BinaryProblem, Fit
+from mmbench.machines.base.problem import STORED_ROWS, UNPROVEN, BinaryModel, BinaryProblem, Fit
 from mmbench.machines.base.search_space import MemoryNeeds, SearchSpace, cache_size
 from mmbench.solvers.features import solve_in_features
 from mmbench.solvers.result import relative_gap
@@ -401,7 +401,9 @@ def solve_by_clarabel(dual: PiecewiseQP) -> PiecewiseSolution:
         upper=dual.knots[:, 1],
     )
     u, bias = dual.feasible(found.x), float(found.multipliers[0])
-    return dual.solution(u, dual.gram @ u, bias, found.iterations, found.status, route="Clarabel")
+    # the dual is feasible and bounded, although Clarabel may report otherwise
+    status = found.status if found.status in (Status.OPTIMAL, *UNPROVEN) else Status.INACCURATE
+    return dual.solution(u, dual.gram @ u, bias, found.iterations, status, route="Clarabel")
 
 
 def train_hard_margin(

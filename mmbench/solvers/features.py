@@ -33,6 +33,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
+from mmbench.allowance import time_is_up
 from mmbench.errors import Status
 from mmbench.solvers.interior_point import HingeInteriorPoint
 from mmbench.solvers.rows import weighted_product
@@ -163,7 +164,7 @@ def _solved(
         point.run(GAP_TOLERANCES[0])
         point.iterations = iterations = iterations + point.iterations
         largest = float((point.at["a"] / C).max())
-        if largest >= LOST_SHARE or point.gap > 1.0:
+        if not (largest < LOST_SHARE and point.gap <= 1.0) or time_is_up():  # also if it is NaN
             return point
         C = C * (largest / FREE_SHARE)
 
@@ -179,7 +180,7 @@ def _feasible(dual: PiecewiseQP, end: Candidate, C: float | NDArray) -> Candidat
     for knot in dual.knots.T:
         u = np.where(np.abs(u - knot) <= near, knot, u)
     room = np.abs(u[:, None] - dual.knots).min(axis=1)
-    if not room.any():
+    if not (room.any() and np.isfinite(room).all()):
         return replace(end, u=dual.feasible(u))
     mean = rows.T @ room / room.sum()
     products = weighted_product(rows, room)

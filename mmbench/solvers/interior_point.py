@@ -106,7 +106,8 @@ def solve_growing(
             iterations += point.iterations
             a = point.at["a"]
             free = bool((a < FREE_SHARE * (a + point.at["rest"])).all())
-            ended = last or (point.gap <= tol and free)
+            # without the comparison with 0, a penalty that underflows would never end the loop
+            ended = last or not smaller > 0 or time_is_up() or (point.gap <= tol and free)
             smaller *= ratio
         if point.gap <= STALLED_GAP or time_is_up():
             break

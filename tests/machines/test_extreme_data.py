@@ -292,3 +292,45 @@ def test_joint_training_does_not_warn_of_overflow():
         FSVM(kernel="poly", degree=1).fit(X, y)
     except ValueError as error:
         assert "scale the data" in str(error)
+
+
+@pytest.mark.parametrize("place", [(1e8, 1.0), (1e6, 0.01)])
+def test_unit_weights_far_from_the_origin_leave_gamma_as_it_is(place):
+    offset, scale = place
+    Z = np.random.default_rng(0).normal(size=(200, 2))
+    X, y = offset + scale * Z, (Z**2).sum(axis=1) > 1.4
+    plain, weighted = SVM().fit(X, y), SVM().fit(X, y, np.ones(200))
+    assert weighted.kernels_[0].gamma == pytest.approx(plain.kernels_[0].gamma, rel=1e-6)
+
+
+@pytest.mark.parametrize("machine", [RSVMPlus, RSVMMuPlus])
+@pytest.mark.parametrize("limit", [None, 5])
+def test_weights_over_four_hundred_magnitudes_end_the_training(machine, limit):
+    X, y = np.random.default_rng(0).normal(size=(24, 3)), np.arange(24) % 2
+    with pytest.raises(ValueError, match="scale the data"):
+        machine(time_limit=limit).fit(X, y, np.where(y, 1e-300, 1e100))
+
+
+@pytest.mark.parametrize("scale", [1e-152, 1e-155, 1e-162])
+def test_a_hard_margin_on_columns_that_underflow_ends(scale, capfd):
+    X, y = np.random.default_rng(0).normal(size=(24, 3)), np.arange(24) % 2
+    with pytest.raises(ValueError, match="scale the data"):
+        SVM(kernel="linear", C=np.inf).fit(scale * X, y)
+    assert "DLASCL" not in "".join(capfd.readouterr())
+
+
+def test_an_rmm_without_weights_has_the_bound_of_its_constant():
+    X, y = 1e-9 * np.random.default_rng(0).normal(size=(12, 2)), np.arange(12) % 2
+    machine = RMM(kernel="poly", C=0.001).fit(X, y)
+    largest = float(np.abs(machine.decision_function(X)).max())
+    assert machine.fits_[0].extra == {"theta": largest, "B": largest}
+
+
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+def test_a_dual_that_clarabel_calls_unbounded_is_inaccurate():
+    rng = np.random.default_rng(0)
+    X = np.round(rng.normal(size=(60, 3)) * 2)
+    y = X[:, 0] + rng.normal(size=60) * 2 > 0
+    fit = SVM(kernel="poly", degree=1, C=1e7, solver="clarabel").fit(X, y).fits_[0]
+    assert fit.status in (Status.OPTIMAL, Status.INACCURATE)
+    assert fit.bound <= fit.objective

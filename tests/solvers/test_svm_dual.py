@@ -291,7 +291,7 @@ def test_value_and_bound_enclose_the_optimum_at_any_point(problem):
 
 def test_a_start_that_is_not_finite_is_refused():
     problem = hard_problem()
-    with pytest.raises(ValueError, match="start has values that are not finite"):
+    with pytest.raises(ValueError, match="initial dual variables are not finite"):
         solve_smo(problem, np.full(len(problem.gram), np.nan))
 
 

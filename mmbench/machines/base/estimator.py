@@ -817,6 +817,8 @@ def _variance(X: Any, weights: NDArray | None = None) -> float:
     if weights is not None:
         share = weights / (weights.sum() * X.shape[1])
         mean = float(share @ np.asarray(X.sum(axis=1)).ravel())
+        if isinstance(X, np.ndarray):  # far from the origin, the difference below is inaccurate
+            return float(share @ row_squares(X - mean))
         return float(share @ row_squares(X)) - mean * mean  # mean**2 could raise OverflowError
     if isinstance(X, np.ndarray):
         return float(X.var())

@@ -17,8 +17,8 @@ problem (MAMC paper, section 2.3):
 A candidate for the threshold -b is the midpoint between two neighbouring scores, if the smaller
 score belongs to class 2 (label -1) and the larger score to class 1 (label +1). The margin rho (20)
 is half the distance between the two scores next to the threshold. The best candidate has the fewest
-training errors among all thresholds that assign points to both classes. The paper excludes
-thresholds that assign all points to one class.
+training errors among all candidates. The paper excludes all other thresholds, although a threshold
+that is no candidate may have fewer training errors.
 
 If the rows have weights s_i, E_R is the sum of s_i over the rows with ``xi_i > 0``, and ``E_S =
 sum_i s_i xi_i``.
@@ -41,6 +41,10 @@ from numpy.typing import NDArray
 #: Relative tolerance of comparisons. Two sums of weights, two numbers of errors, two sums of slacks
 #: or two margins are considered equal if their relative difference is below TIE.
 TIE = 1e-12
+
+#: Two scores are considered equal if they differ by at most SCORE_RESOLUTION times the largest
+#: absolute score, since the scores of repeated rows differ by rounding errors.
+SCORE_RESOLUTION = 1e-12
 
 
 def best_multiple(margins: NDArray, penalties: NDArray, length: float) -> float:
@@ -114,18 +118,21 @@ class Bias:
 
 
 def optimal_bias(
-    scores: NDArray, y: NDArray, resolution: float = 0.0, weights: NDArray | None = None
+    scores: NDArray, y: NDArray, resolution: float | None = None, weights: NDArray | None = None
 ) -> Bias:
-    """Return the bias with the fewest training errors (14)-(16), in O(n log n) operations.
+    """Return the candidate with the fewest training errors (14)-(16), in O(n log n) operations.
 
     Consecutive scores that differ by at most `resolution` are considered equal, since scores of
-    repeated rows may differ by rounding errors. The weights of the rows are positive, by default 1.
+    repeated rows may differ by rounding errors. The default of `resolution` is SCORE_RESOLUTION
+    times the largest absolute score. The weights of the rows are positive, by default 1.
 
     Examples
     --------
     >>> optimal_bias(np.array([1.0, 2.0, 4.0]), np.array([-1.0, -1.0, 1.0]))
     Bias(b=-3.0, rho=1.0, errors=0, slack=0.0, one_class=False)
     """
+    if resolution is None:
+        resolution = SCORE_RESOLUTION * float(np.abs(scores).max())
     order = np.argsort(scores, kind="stable")
     s, positive = scores[order], y[order] > 0
     gaps = _gaps(s, positive, resolution)

@@ -71,7 +71,8 @@ class LDA(WeightedClassifier, CovarianceMachine):
         "midpoint",
         choice("midpoint", "optimized"),
         'Rule for b: "midpoint" is the midpoint between the projected class means, "optimized" '
-        "minimises the number of training errors.",
+        "minimises the number of training errors over midpoints between neighbouring rows of "
+        "different classes, as in the MAMC paper.",
         after="scatter",
     )
     class_weight: dict | str | None = class_weight(after="scatter")

@@ -592,7 +592,7 @@ def _started(problem: PiecewiseQP, start: Start) -> tuple[NDArray, NDArray]:
         return np.zeros(len(problem.gram)), np.zeros(len(problem.gram))
     given = start.u if isinstance(start, PiecewiseSolution) else start
     if not np.isfinite(given).all():
-        raise ValueError("the start has values that are not finite")
+        raise ValueError("the initial dual variables are not finite; scale the data")
     u = problem.feasible(given)
     if isinstance(start, PiecewiseSolution) and start.weights is None and np.array_equal(u, given):
         return u, start.decision.copy()

@@ -111,3 +111,14 @@ def test_weights_of_classes_move_b_by_the_rule_of_bayes(scatter):
     plain, balanced = LDA(ridge=0.0), LDA(ridge=0.0, class_weight="balanced")
     np.testing.assert_array_equal(plain.fit(X, y).coef_, balanced.fit(X, y).coef_)
     assert plain.intercept_ == balanced.intercept_
+
+
+def test_no_threshold_lies_between_equal_rows():
+    """The decision values of repeated rows differ by rounding errors."""
+    rng = np.random.default_rng(2)
+    X, y = np.repeat(rng.normal(size=(6, 2)), 5, axis=0), rng.integers(0, 2, 30)
+    machine = LDA(kernel="rbf", gamma=1.0, ridge=0.01, bias="optimized").fit(X, y)
+    assert (machine.predict(X) != y).sum() == 9
+    order = rng.permutation(30)
+    again = LDA(kernel="rbf", gamma=1.0, ridge=0.01, bias="optimized").fit(X[order], y[order])
+    assert again.intercept_ == pytest.approx(machine.intercept_)
