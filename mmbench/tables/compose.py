@@ -31,7 +31,7 @@ RUNS = {
     "time_series": "parts in time",
 }
 #: Names in `RUNS` of the runs that have training rows in common.
-SHARING = (RUNS["kfold"], RUNS["holdout"])
+SHARING = (RUNS["kfold"], RUNS["holdout"], RUNS["predefined"])
 BINOMIAL = "sqrt(e (1 - e/N)), the binomial deviation of e errors on N test rows"
 
 

@@ -1050,6 +1050,15 @@ def test_many_numbers_with_other_marks_are_no_categories(
     assert "if these are numbers, save them as numbers" in line
 
 
+def test_numbers_and_a_few_words_are_reported_as_categories(tmp_path: Path):
+    words = {3: "low", 5: "high", 8: "n.d."}
+    lines = (f"{words.get(k, k / 2)},{k},{'xy'[k % 2]}\n" for k in range(30))
+    text = "a,c,kind\n" + "".join(lines)
+    warnings = load(tmp_path, text, steps=["one_hot"], categorical="auto").warnings
+    both = "column 'a' has numbers and 'low', 'high', 'n.d.', all read as categories"
+    assert any(both in warning for warning in warnings)
+
+
 def test_a_word_for_a_missing_value_is_no_label_of_an_npz_file(tmp_path: Path):
     np.savez(tmp_path / "my.npz", X=[[1.0], [2.0], [3.0]], y=["u", "unknown", "v"])
     content = (tmp_path / "my.npz").read_bytes()

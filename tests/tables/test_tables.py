@@ -255,6 +255,15 @@ def test_a_table_says_what_was_done(results) -> None:
     assert f"standard error over 5 folds. {folds}" in text
 
 
+def test_predefined_splits_share_training_rows(results) -> None:
+    experiment = results.experiment("own")
+    for fold in (1, 2):
+        split = SplitRef("predefined", (), fold - 1, 1, 0)
+        experiment.add(replace(experiment.job("pima", "svm"), split=split), 10 + fold)
+    text = table(experiment.folder)
+    assert "It underestimates the uncertainty, as splits share training rows." in text
+
+
 def test_a_table_says_that_groups_stay_together(results) -> None:
     experiment = results.experiment("own")
     job = experiment.job("pima", "svm", rule="holdout")

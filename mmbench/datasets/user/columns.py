@@ -55,7 +55,7 @@ MOST_CATEGORIES = 250
 FEWEST_NAMED = 10
 #: If a column contains many numbers and at most FEW_WORDS distinct words, the words are reported as
 #: possible codes of missing values.
-FEW_WORDS = 2
+FEW_WORDS = 5
 #: A numeric target with fractional values and more than MOST_FRACTIONS distinct values is treated
 #: as continuous, unless the file declares the target as categorical.
 MOST_FRACTIONS = 20
