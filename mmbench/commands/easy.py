@@ -95,7 +95,7 @@ def easy(
     from mmbench.commands.outputs import TableText, figure, table
 
     if not isinstance(data, str | Path):
-        if not hasattr(data, "to_csv"):
+        if not hasattr(data, "columns"):
             problem = f"a path or a data frame is needed, got {type(data).__name__}; use"
             raise UserError(f"{problem} pandas.DataFrame(X).assign(label=y), with target='label'")
         # in a CSV file, a header that contains only numbers would be read as a row of data
@@ -107,7 +107,8 @@ def easy(
         content = data.rename(columns=texts).to_csv(index=False).encode()  # for the workers
         data = Path(results) / f"frame_{sha256(content).hexdigest()[:8]}.csv"
         options["set"] = ["datasets[0].separator=','", *options.get("set", ())]
-        data.parent.mkdir(parents=True, exist_ok=True)
+        with converted(str(data.parent), OSError):
+            data.parent.mkdir(parents=True, exist_ok=True)
         write_atomically(data, lambda file: file.write(content))
     config = config_for(Path(data), target, options.pop("set", ()), all_machines, say)
     (finished,) = run(config, results, say=say, by_machine=True, **options)

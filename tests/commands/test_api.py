@@ -101,6 +101,12 @@ def test_what_is_wrong_is_an_exception(tmp_path: Path):
         mmbench.run("nowhere.yaml", tmp_path)
     with pytest.raises(UserError, match=r"got ndarray; use pandas\.DataFrame\(X\)\.assign"):
         mmbench.easy(load_iris().data, target=0, results=tmp_path)
+    frame = load_iris(as_frame=True).frame
+    with pytest.raises(UserError, match="got Series; use"):
+        mmbench.easy(frame["target"], target="target", results=tmp_path)
+    (tmp_path / "file").write_text("")
+    with pytest.raises(UserError, match="file: File exists"):
+        mmbench.easy(frame, target="target", results=tmp_path / "file")
     with pytest.raises(UserError, match="time limit"):
         mmbench.run(EXPERIMENT, tmp_path, time_limit="soon")
     with pytest.raises(UserError, match="--rerun all: must be 'changed'"):
