@@ -258,8 +258,7 @@ def warn_unless_solved(fit: Fit, machine: str, gap_tolerance: float) -> None:
     The warning is also emitted if the paper's stopping rule ended the training at a solution that
     is worse than w = 0.
     """
-    doubtful = fit.status is Status.STOPPED_BY_RULE and "reason" in fit.extra
-    if fit.status in (*FINISHED, Status.TRIVIAL) and not doubtful:
+    if fit.status is Status.TRIVIAL or (fit.status in FINISHED and "reason" not in fit.extra):
         return
     low, high = fit.pair
     asked = f" (tolerance {gap_tolerance:.1e})" if math.isfinite(gap_tolerance) else ""

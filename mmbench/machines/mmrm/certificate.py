@@ -74,8 +74,9 @@ def certify(
 ) -> CertifiedSolution:
     """Project a solver's primal and dual vectors onto their bounds, and compute the certificate."""
     total = float(np.abs(u := np.maximum(u, 0.0) if program.nonnegative else u).sum())
-    if total > program.limit:
-        u = u * (program.limit / total)
+    limit = program.limit if program.nonnegative else np.inf  # (28) has no coefficient limit
+    if total > limit:
+        u = u * (limit / total)
     lam = balanced(lam, program.y, program.cost)
     margins = program.forward(u) + program.y * b
     value = value_of(program, u, margins)
@@ -83,7 +84,7 @@ def certify(
     # least 1, and is used if it decreases the objective value
     missed = (margins < 1) & (margins > 1 - ROUNDED_MARGIN) & (program.cost > 0)
     scale = 1 / float(margins[missed].min(initial=1.0))
-    if scale * np.abs(u).sum() <= program.limit:
+    if scale * np.abs(u).sum() <= limit:
         scaled = value_of(program, scale * u, scale * margins)
         if scaled < value:
             u, b, margins, value = scale * u, scale * b, scale * margins, scaled
@@ -96,7 +97,7 @@ def certify(
         lam=lam,
         margins=margins,
         value=value,
-        bound=float(lam.sum()) - program.limit * violation,
+        bound=float(lam.sum()) - min(limit, max(program.limit, total)) * violation,
         violation=violation,
         status=Status.FAILED,
         iterations=iterations,

@@ -156,12 +156,13 @@ class MMRM(WeightedClassifier):
     lower `bound` by about 1e-10 times the objective value.
 
     The program (28) of the linear machine has no coefficient limit. However, `bound` is a lower
-    bound only on the objective values of weights w with
-    ``sum_k |w_k| sigma_k <= coefficient_limit``, where sigma_k is the standard deviation of feature
-    k. If features are nearly equal, the features of program (28) are replaced by their principal
-    components, scaled to standard deviation 1. The coefficient limit then applies to the weights of
-    the scaled principal components. Principal components are omitted if their standard deviation
-    before scaling is at most 1e-8 times the largest standard deviation.
+    bound only on the objective values of weights w with ``sum_k |w_k| sigma_k <=
+    coefficient_limit``, where sigma_k is the standard deviation of feature k. If the sum is larger
+    for the returned w, it takes the place of the limit. If features are nearly equal, the features
+    of program (28) are replaced by their principal components, scaled to standard deviation 1. The
+    coefficient limit then applies to the weights of the scaled principal components. Principal
+    components are omitted if their standard deviation before scaling is at most 1e-8 times the
+    largest standard deviation.
 
     Examples
     --------

@@ -176,3 +176,16 @@ def test_the_bound_is_one_of_the_program_as_stated_whatever_the_multipliers():
     for _ in range(20):
         lam = rng.uniform(-0.1, 0.2, size=40)  # not within [0, cost], y'lam not zero
         assert certify(program, np.zeros(40), 1.0, lam, 1e-6).bound <= best
+
+
+@pytest.mark.parametrize("solver", ["auto", "reference"])
+def test_the_linear_program_has_no_coefficient_limit(solver):
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(30, 3))
+    y = X[:, 0] + rng.normal(size=30) > 0
+    machine = MMRM(kernel="linear", C=10.0, solver=solver)
+    (free,) = machine.fit(X, y).fits_
+    (limited,) = machine.set_params(coefficient_limit=0.5).fit(X, y).fits_
+    assert (np.abs(machine.coef_[0]) * X.std(axis=0)).sum() > 0.5
+    assert limited.status is free.status is Status.OPTIMAL
+    assert limited.objective == pytest.approx(free.objective, rel=1e-9)
