@@ -76,8 +76,7 @@ class DiagonalData:
     @property
     def majority(self) -> float:
         """Label of the class with the larger total weight; +1 if the weights are equal."""
-        positive, negative = self.totals
-        return 1.0 if positive >= negative else -1.0
+        return 1.0 if self.totals[0] >= self.totals[1] else -1.0
 
     def costs(self, class_weight: Any) -> NDArray | None:
         """Return the row weights multiplied by the class weights; see `row_weights`."""
@@ -90,7 +89,9 @@ class DiagonalData:
         positive = (self.y > 0)[:, None]
         centred = np.asarray(self.rows) - np.where(positive, self.mean_x, self.mean_y)
         variance = np.where(positive, self.var_x, self.var_y)
-        return np.einsum("ij,ij->i", centred, centred / np.maximum(variance, 1e-300))
+        # along a coordinate in which a class does not vary, distances are rounding errors
+        variance = np.where(variance > NO_VARIANCE * variance.max(), variance, np.inf)
+        return np.einsum("ij,ij->i", centred, centred / variance)
 
     def with_scatter(self, scatter: str) -> DiagonalData:
         """Multiply the variances of each class by its total weight if `scatter` is "sum"."""

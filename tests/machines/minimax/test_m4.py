@@ -527,7 +527,9 @@ def test_kernel_without_ridge_is_refused_and_almost_without_is_degenerate():
         m4(RBF, ridge=ridge, margin="hard").train(problem(X, y, RBF)).fit
         for ridge in (1e-2, 1e-4, 1e-6)
     ]
-    assert [fit.status for fit in fits] == [Status.OPTIMAL] * 3
+    # the last digits of Clarabel's solution depend on the processor and the number of threads
+    assert all(fit.gap < 1e-5 for fit in fits)
+    assert {fit.status for fit in fits} <= {Status.OPTIMAL, Status.INACCURATE}
     rho = [fit.extra["rho"] for fit in fits]
     assert rho[0] < rho[1] / 3 < rho[2] / 9
 
@@ -607,3 +609,14 @@ def test_more_features_than_rows():
     value, *_ = margin_value(model, X, y, 0.1, model.fit.extra["C"])
     assert model.fit.objective == pytest.approx(value)
     assert model.fit.bound == pytest.approx(value, rel=1e-6)
+
+
+def test_with_nu_1_the_m4_is_the_mpm_without_a_ridge_too():
+    """One class has fewer rows than features, and does not vary along a direction."""
+    rng = np.random.default_rng(1)
+    X, y = rng.normal(size=(18, 7)), np.repeat([0, 1], [12, 6])
+    X[:, 0] += y
+    machine = M4(nu=1.0, ridge=0).fit(X, y)
+    assert machine.fits_[0].extra["kept"] == 0
+    Z = rng.normal(size=(500, 7))
+    assert np.array_equal(machine.predict(Z), MPM(ridge=0).fit(X, y).predict(Z))
