@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import runpy
 from pathlib import Path
 
@@ -242,6 +243,25 @@ def test_equal_splits_are_compared_one_by_one(cells, splits) -> None:
     assert (
         "5 of 5 equal splits differ, first repeat 0 fold 0: worst_gap 0.01, reference 1e-09" in line
     )
+
+
+@pytest.mark.parametrize(
+    ("n_moved", "more", "code"), [(0, 3, 1), (1, 4, 0), (1, 5, 1), (2, 6, 0), (3, 3, 1)]
+)
+def test_a_near_tie_of_few_pairs_may_move_two_more_errors_each(
+    cells, splits, n_moved: int, more: int, code: int
+) -> None:
+    """Another processor may decide near ties otherwise, but not for more than a tenth of pairs."""
+    of_pairs = [[{"C": 10}] * n_moved + [{"C": 1}] * (20 - n_moved), [{"C": 1}] * 20]
+    texts = [json.dumps(choice) for choice in of_pairs]
+    ours = splits.assign(
+        errors_count=[1.0 + more, 2.0, 3.0, 4.0, 5.0], parameters=[texts[0], *[texts[1]] * 4]
+    )
+    table = cells.assign(measured=3.0 + more / 5)
+    made = Comparison(table, cells, ours, splits.assign(parameters=texts[1]))
+    assert made.code == code
+    if n_moved == 1 and code:
+        assert "parameters of 1 of 20 pairs of classes differ" in made.differences[0]
 
 
 def test_splits_of_other_rows_are_compared_by_means(cells, splits) -> None:
