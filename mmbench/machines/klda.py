@@ -204,8 +204,8 @@ class _Rows:
 def _solve_by_least_squares(rows: _Rows, features: Any, etas: NDArray) -> NDArray:
     """Return the weights w if features are given, else the coefficients a, for each value of eta.
 
-    By the Sherman-Morrison formula, the result is the w of the least squares SVM divided by
-    ``c - w'(m+ - m-) c/2``, with ``c = 2 n+ n- / n``.
+    Let w be the weights of the least squares SVM, and ``c = 2 n+ n- / n``. The Sherman-Morrison
+    formula gives the weights of the KLDA as ``w / (c - w'(m+ - m-) c/2)``.
     """
     # the least squares SVM has ``w = c (T + eta I)^-1 (m+ - m-)`` with the total scatter T
     y, costs = rows.root * rows.y, (1 / etas).tolist()

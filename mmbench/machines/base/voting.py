@@ -43,8 +43,8 @@ def _signs(n_classes: int) -> NDArray:
 def resolve_votes(counts: NDArray, rng: np.random.RandomState | None = None) -> NDArray:
     """Return, for each row, the index of the class with most votes.
 
-    Of several classes with most votes, the first is returned if `rng` is None (libsvm's rule).
-    Otherwise one of these classes is drawn uniformly.
+    If several classes have most votes and `rng` is None, the first of these classes is returned, as
+    in libsvm. If `rng` is given, one of these classes is drawn uniformly.
     """
     if rng is None:
         return counts.argmax(axis=1)
