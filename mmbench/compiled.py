@@ -1,4 +1,4 @@
-"""The decorator `compiled`: the decorator `njit` of Numba with fixed options.
+"""The decorators `compiled` and `compiled_inside`: `njit` of Numba with fixed options.
 
 Numba reads its environment variables when it is imported. The import fails if NUMBA_NUM_THREADS is
 not a positive integer. Numba needs a writable cache folder when a cached function is declared, and
@@ -74,5 +74,9 @@ from numba import njit  # noqa: E402
 #: Fast-math flags. They allow infinity, but assume that NaN does not occur, since a Gram matrix
 #: with NaN is refused.
 FLAGS = {"nnan", "nsz", "contract", "reassoc"}
-#: Decorator of compiled functions.
-compiled = partial(njit, nogil=True, cache=CACHE, error_model="numpy", fastmath=FLAGS)
+#: Decorator of compiled functions. They cannot be called from C, which saves compilation time.
+compiled = partial(
+    njit, nogil=True, cache=CACHE, error_model="numpy", fastmath=FLAGS, no_cfunc_wrapper=True
+)
+#: Decorator of functions that only compiled functions call: a call from Python ends the process.
+compiled_inside = partial(compiled, no_cpython_wrapper=True)

@@ -80,7 +80,7 @@ from numpy.typing import NDArray
 from scipy.linalg import LinAlgError, solve_triangular
 
 from mmbench.allowance import time_is_up
-from mmbench.compiled import compiled
+from mmbench.compiled import compiled, compiled_inside
 from mmbench.errors import Status
 from mmbench.kernels.matrix import KernelMatrix, LazyGram, read_row
 from mmbench.solvers.svm_dual.qp import PiecewiseQP, PiecewiseSolution, gains, optimality
@@ -346,7 +346,7 @@ def descend(source, diagonal, u, decision, rise, fall, knots, slopes, tol, max_i
     return max_iter
 
 
-@compiled()
+@compiled_inside()
 def _move(decision, rise, row_i, row_j, t):
     """Add ``t (row_i - row_j)`` to `decision`; return the row with the largest gain, and this gain.
 
@@ -368,7 +368,7 @@ def _move(decision, rise, row_i, row_j, t):
     return best, top
 
 
-@compiled()
+@compiled_inside()
 def _partner(decision, fall, diagonal, row_i, diagonal_i, top, floor):
     """Return the row j of the best pairwise step with row i, and the least ``fall - decision``."""
     best, score, low = 0, 0.0, top
@@ -393,7 +393,7 @@ def _partner(decision, fall, diagonal, row_i, diagonal_i, top, floor):
     return best, low
 
 
-@compiled()
+@compiled_inside()
 def _around(u, knots, slopes, i):
     """Return the negated slopes of the cost above and below u_i, and the next knots on both sides.
 
