@@ -11,6 +11,7 @@ import mmbench
 from mmbench.machines import MACHINES
 
 USE = """\
+import numpy as np
 import pandas as pd
 
 import mmbench
@@ -31,6 +32,8 @@ accuracy: float = SVM(C=2.0, kernel="linear", cache_size=200.0).fit([[0.0], [1.0
     [[0.0]], [0]
 )
 Own(cost=2.0, gamma=0.5)
+RMM(kernel=np.dot)
+RMM(kernel=lambda X, Z: X @ Z.T)
 frame: pd.DataFrame = load(run({"name": "one"}, "results")[0].folder)
 text: str = table("results") + easy(frame, target="label").text
 gaps: pd.DataFrame = certify(SVM(), [[0.0], [1.0]], [0, 1])
@@ -39,6 +42,7 @@ gaps: pd.DataFrame = certify(SVM(), [[0.0], [1.0]], [0, 1])
 WRONG = {
     'SVM(C="x")': 'Argument "C" to "SVM" has incompatible type "str"; expected "float"',
     "SVM(nonsense=3)": 'Unexpected keyword argument "nonsense" for "SVM"',
+    "SVM(kernel=3)": 'Argument "kernel" to "SVM" has incompatible type "int"',
     'Own(cost="x")': 'Argument "cost" to "Own" has incompatible type "str"; expected "float"',
     "SVM().fits_of": '"SVM" has no attribute "fits_of"',
     'easy("my.csv", goal="label").texts': '"Comparison" has no attribute "texts"',

@@ -16,7 +16,7 @@ values.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from copy import copy
 from typing import Any
 
@@ -65,7 +65,11 @@ KERNEL_RANGE = (1e-290, 1e290)
 ROUNDING_SHARE = 1e-6
 
 
-def is_given(kernel: Any) -> bool:
+#: A kernel: its name, or a function of two sets of rows that returns their kernel matrix.
+KernelLike = str | Callable[[Any, Any], Any]
+
+
+def is_given(kernel: KernelLike) -> bool:
     """Whether a kernel is given as a matrix or a function, not by name.
 
     Examples
@@ -76,7 +80,7 @@ def is_given(kernel: Any) -> bool:
     return kernel == PRECOMPUTED or callable(kernel)
 
 
-def given_gram(kernel: Any, X: Any) -> NDArray | None:
+def given_gram(kernel: KernelLike, X: Any) -> NDArray | None:
     """Return the kernel matrix of the training rows, or None if the kernel is given by name.
 
     Parameters
@@ -102,7 +106,7 @@ def given_gram(kernel: Any, X: Any) -> NDArray | None:
     return _symmetric(np.ascontiguousarray(given_values(kernel, X, X)))
 
 
-def given_values(kernel: Any, X: Any, Z: Any, columns: NDArray | None = None) -> NDArray:
+def given_values(kernel: KernelLike, X: Any, Z: Any, columns: NDArray | None = None) -> NDArray:
     """Return the kernel values between the rows of X and Z, shape (len(X), len(Z)).
 
     Parameters

@@ -136,7 +136,7 @@ def select(
         If the time limit is reached before all trainings are done.
     """
     check_selectable(metric)
-    if is_given(getattr(machine, "kernel", None)):  # other packages' classifiers may have no kernel
+    if is_given(getattr(machine, "kernel", "")):  # other packages' classifiers may have no kernel
         other = "for a kernel matrix or function use scikit-learn's GridSearchCV"
         raise ValueError(f"select needs a kernel given by name; {other}")
     check_consistent_length(X, y, groups)

@@ -41,6 +41,7 @@ from mmbench.errors import NotEnoughMemory, worst
 from mmbench.kernels import KERNELS, Kernel, row_squares
 from mmbench.kernels.matrix import (
     PRECOMPUTED,
+    KernelLike,
     given_gram,
     given_values,
     is_given,
@@ -230,7 +231,7 @@ class PairwiseClassifier(Declared, Estimator):
     version: ClassVar[int] = 1
     kernel_versions: ClassVar[Mapping[str, int]] = MappingProxyType({})
 
-    kernel: Any = kernel_parameter()
+    kernel: KernelLike = kernel_parameter()
     gamma: float | str = parameter(
         "scale",
         Param(low=0, open_low=True, choices=("scale", "auto")),
@@ -528,7 +529,7 @@ class PairwiseClassifier(Declared, Estimator):
             gamma = 1.0 / variance if variance > np.finfo(float).tiny else 1.0
         if self.gamma_scaling == "per_feature":
             gamma = gamma / X.shape[1]
-        kernel = Kernel(self.kernel, gamma=float(gamma), degree=self.degree)
+        kernel = Kernel(str(self.kernel), gamma=float(gamma), degree=self.degree)
         # only some machines have the parameter `kernel_scaling`
         trace = getattr(self, "kernel_scaling", "none") == "trace"
         kernel = kernel.trace_normalised(X, weights) if trace else kernel

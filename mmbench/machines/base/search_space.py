@@ -11,6 +11,7 @@ from typing import Any
 
 from mmbench.allowance import memory_limit
 from mmbench.errors import BeyondLimit, NotEnoughMemory
+from mmbench.kernels.matrix import KernelLike
 from mmbench.machines.base.parameters import parameter, positive
 
 #: If `cache_size` is None, kernel values use the fraction FREE_SHARE of the free memory, but at
@@ -231,7 +232,7 @@ class MemoryNeeds:
 
     def training_bytes(
         self,
-        kernel: str,
+        kernel: KernelLike,
         shape: tuple[int, int],
         by_reference: bool = False,
         cache_bytes: float = math.inf,
@@ -266,12 +267,12 @@ class MemoryNeeds:
             weight_copies=0,
         )
 
-    def in_features(self, kernel: str, n_rows: int, n_features: int) -> bool:
+    def in_features(self, kernel: KernelLike, n_rows: int, n_features: int) -> bool:
         """Return whether a training uses the features and needs no Gram matrix."""
         few = n_rows >= self.rows_per_feature * n_features
         return kernel == "linear" and self.linear_row_copies is not None and few
 
-    def copies(self, kernel: str) -> int:
+    def copies(self, kernel: KernelLike) -> int:
         """Return the number of n x n arrays held during training."""
         linear = kernel == "linear" and self.linear_gram_copies is not None
         return self.linear_gram_copies if linear else self.gram_copies  # type: ignore[return-value]

@@ -74,6 +74,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mmbench.errors import Status
+from mmbench.kernels.matrix import KernelLike
 from mmbench.machines.base.estimator import WeightedClassifier, class_weight, kernel_parameter
 from mmbench.machines.base.joint_training import JointClassifier, JointProblem
 from mmbench.machines.base.parameters import Param, choice, parameter, positive
@@ -204,7 +205,7 @@ class FSVM(WeightedClassifier, JointClassifier):
         'keep; None for all. "auto" is None for a linear machine and 0.9 with a kernel: with all '
         "components, the whitened training rows of a kernel machine would be equidistant.",
     )
-    kernel: Any = kernel_parameter("linear")
+    kernel: KernelLike = kernel_parameter("linear")
     ridge: float = parameter(
         1e-8,
         Param(low=0),

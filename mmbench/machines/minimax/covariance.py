@@ -41,6 +41,7 @@ from scipy.linalg import LinAlgError
 
 from mmbench.allowance import time_is_up
 from mmbench.errors import Status
+from mmbench.kernels.matrix import KernelLike
 from mmbench.machines.base.estimator import PairwiseClassifier, kernel_parameter
 from mmbench.machines.base.parameters import Param, choice, parameter, positive
 from mmbench.machines.base.problem import BinaryModel, BinaryProblem, Fit
@@ -99,7 +100,7 @@ class CovarianceMachine(PairwiseClassifier):
         'Scale of the class covariances: "mean" has the factor 1/n_c; "sum" is the sum of '
         "squares, as in the MMRM paper.",
     )
-    kernel: Any = kernel_parameter("linear")
+    kernel: KernelLike = kernel_parameter("linear")
     tol: float = parameter(1e-6, positive(), "Maximum relative gap of an optimal solution.")
 
     @property

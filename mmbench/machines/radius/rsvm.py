@@ -58,6 +58,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mmbench.errors import Status
+from mmbench.kernels.matrix import KernelLike
 from mmbench.machines.base.estimator import (
     WeightedClassifier,
     class_weight,
@@ -146,7 +147,7 @@ class RadiusMachine(WeightedClassifier):
 
     C: float = parameter(1.0, positive(), "Regularization parameter: penalty on slack.")
     class_weight: dict | str | None = class_weight()
-    kernel: Any = kernel_parameter(
+    kernel: KernelLike = kernel_parameter(
         "linear",
         ' With a kernel other than "linear", the kernel values of x with the training rows are '
         "its features: feature k is ``k(x_k, x)``.",
