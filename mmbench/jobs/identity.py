@@ -15,7 +15,7 @@ import json
 import re
 import subprocess
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from contextlib import suppress
 from functools import cache
 from importlib.metadata import packages_distributions, version
@@ -97,7 +97,7 @@ def source_of(module: str) -> tuple[str, tuple[str, ...]]:
         return "", ()
     tree = ast.parse(Path(str(spec.origin)).read_bytes())
     imported: set[str] = set()
-    for node in _statements(tree):
+    for node in ast.walk(tree):
         if isinstance(node, ast.Import):
             imported |= {alias.name for alias in node.names}
         elif isinstance(node, ast.ImportFrom):
@@ -115,26 +115,17 @@ def without_docstrings(tree: ast.Module) -> str:
 
     The returned text is the same in all versions of Python from 3.11 on.
     """
-    for node in _statements(tree):
+    for node in ast.walk(tree):
         if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef):
             first = node.body[0] if node.body else None
             if isinstance(first, ast.Expr) and isinstance(first.value, ast.Constant):
                 node.body = node.body[1:]
             if vars(node).get("type_params") == []:  # Python 3.12 added the field `type_params`
                 del vars(node)["type_params"]
-    if sys.version_info >= (3, 12):  # Python 3.12 adds empty strings to some f-strings
-        for text in (node for node in ast.walk(tree) if isinstance(node, ast.JoinedStr)):
-            text.values = [part for part in text.values if getattr(part, "value", None) != ""]
+        elif isinstance(node, ast.JoinedStr):  # Python 3.12 adds empty strings to some f-strings
+            node.values = [part for part in node.values if getattr(part, "value", None) != ""]
     # from Python 3.13 on, `ast.dump` omits empty lists by default
     return ast.dump(tree, **({"show_empty": True} if sys.version_info >= (3, 13) else {}))
-
-
-def _statements(node: Any) -> Iterator[Any]:
-    """Yield a syntax tree and its statements, but not the expressions in the statements."""
-    yield node
-    for block in ("body", "orelse", "finalbody", "handlers", "cases"):
-        for statement in getattr(node, block, ()):
-            yield from _statements(statement)
 
 
 def _spec(module: str) -> Any:
