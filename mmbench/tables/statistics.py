@@ -250,9 +250,9 @@ def rank_machines(values: pd.DataFrame, decimals: int = 2) -> Ranks:
     )
 
 
-def critical_difference(n_machines: int, n_datasets: int, level: float = LEVEL) -> float:
+def critical_difference(n_machines: int, n_datasets: int) -> float:
     """Return Nemenyi's critical difference: the smallest significant difference between two mean
-    ranks.
+    ranks, at the level `LEVEL`.
 
     Examples
     --------
@@ -263,7 +263,7 @@ def critical_difference(n_machines: int, n_datasets: int, level: float = LEVEL) 
     """
     from scipy.stats import studentized_range
 
-    q = studentized_range.ppf(1 - level, n_machines, np.inf) / math.sqrt(2)
+    q = studentized_range.ppf(1 - LEVEL, n_machines, np.inf) / math.sqrt(2)
     return float(q * math.sqrt(n_machines * (n_machines + 1) / (6 * n_datasets)))
 
 
@@ -305,10 +305,8 @@ def paired_p(differences: ArrayLike, test_to_train: float = 0.0) -> float:
     return float(2 * stdtr(df, -abs(mean) / se))
 
 
-def detectable_difference(
-    sd: float, n: int, test_to_train: float = 0.0, power: float = 0.8
-) -> float:
-    """Return the difference that the t-test of `paired_p` detects with probability `power`.
+def detectable_difference(sd: float, n: int, test_to_train: float = 0.0) -> float:
+    """Return the difference that the t-test of `paired_p` detects with probability 0.8.
 
     `sd` is the standard deviation, over splits, of the difference between two machines. `n` is the
     number of splits, at least 2. `test_to_train` is explained in `paired_p`. The significance level
@@ -316,10 +314,9 @@ def detectable_difference(
 
     Notes
     -----
-    For a `power` of 0.8, the returned difference is ``(t_0.975 + t_0.8) sd sqrt(1/n +
-    test_to_train)``. The symbol t_p is the p-quantile of Student's t-distribution with n - 1
-    degrees of freedom. This formula is an approximation, since the exact power follows from the
-    noncentral t-distribution.
+    The returned difference is ``(t_0.975 + t_0.8) sd sqrt(1/n + test_to_train)``. The symbol t_p is
+    the p-quantile of Student's t-distribution with n - 1 degrees of freedom. This formula is an
+    approximation, since the exact power follows from the noncentral t-distribution.
 
     Examples
     --------
@@ -328,7 +325,7 @@ def detectable_difference(
     """
     from scipy.special import stdtrit
 
-    quantiles = stdtrit(n - 1, [1 - LEVEL / 2, power])
+    quantiles = stdtrit(n - 1, [1 - LEVEL / 2, 0.8])
     return float(quantiles.sum() * sd * math.sqrt(1 / n + test_to_train))
 
 
