@@ -25,14 +25,13 @@ from mmbench.config.plan import replan
 from mmbench.datasets import DatasetRef, load_dataset
 from mmbench.errors import UserError
 from mmbench.jobs.job import Job
-from mmbench.jobs.store import Key, RecordStore, key_of
+from mmbench.jobs.store import Key, RecordStore, grouped, key_of
 from mmbench.machines import alias_of, machine_class
 from mmbench.machines.base.foreign import ForeignClassifier
 from mmbench.resources import REFERENCE
 from mmbench.running.memory import Sizes, estimate_bytes, stored_numbers
 from mmbench.running.progress import duration, readable, seconds_of
 from mmbench.running.runner import made_by_other_sources
-from mmbench.tables.frame import grouped
 from mmbench.tables.results_folder import CSV, read_reference
 from mmbench.tables.statistics import LEVEL, detectable_difference
 

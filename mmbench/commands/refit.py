@@ -14,9 +14,8 @@ from mmbench.config.plan import replan
 from mmbench.config.read import load_config
 from mmbench.errors import UserError, converted, did_you_mean, listed
 from mmbench.jobs.record import Choice, middle
-from mmbench.jobs.store import CONFIG, key_of
+from mmbench.jobs.store import CONFIG, grouped, key_of
 from mmbench.jobs.train import fit_selected, job_seeds, make_machine
-from mmbench.tables.frame import grouped
 from mmbench.tables.results_folder import read_results
 
 if TYPE_CHECKING:

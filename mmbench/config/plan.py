@@ -22,7 +22,7 @@ from mmbench.datasets import Dataset, DatasetRef, dataset_hash, load_dataset, sp
 from mmbench.errors import UserError
 from mmbench.jobs.identity import parameters_of
 from mmbench.jobs.job import DEFAULT_DEGREE, Job, SplitRef
-from mmbench.jobs.store import CONFIG, Key, Plan, PlannedCell, group_by_cell, key_of
+from mmbench.jobs.store import CONFIG, Key, Plan, PlannedCell, grouped, key_of
 from mmbench.machines import alias_of, machine_class, make_machine
 from mmbench.machines.base.foreign import ForeignClassifier
 
@@ -200,10 +200,10 @@ def plan_of(config: Config, jobs: Iterable[Job] = ()) -> Plan:
     """Return the plan of an experiment's tables: table cells with the keys of their `jobs`, and the
     headings of the columns.
     """
-    keys = {cell: tuple(job.key for job in own) for cell, own in group_by_cell(jobs).items()}
+    keys = grouped((key_of(job), job.key) for job in jobs)
     cells = []
     for key, n_splits in _cells(config):
-        own, published_only = keys.get(key, ()), key.machine in config.published_only
+        own, published_only = tuple(keys.get(key, ())), key.machine in config.published_only
         # if `n_splits` is 0, the number of splits depends on data, and the jobs are counted instead
         cells.append(PlannedCell(key, n_splits or len(own), own, published_only))
     labels = {

@@ -24,6 +24,7 @@ from mmbench.allowance import OutOfTime, time_is_up
 from mmbench.errors import FINISHED, SEVERITY, Status
 from mmbench.jobs.job import Job
 from mmbench.jobs.prepare import Prepared
+from mmbench.jobs.store import grouped
 from mmbench.machines.base.estimator import PairwiseClassifier
 from mmbench.machines.base.foreign import ForeignClassifier
 from mmbench.machines.base.voting import expected_errors, n_ties, resolve_votes, votes
@@ -143,10 +144,8 @@ def doubts(fits: Sequence[Fit]) -> str:
     >>> doubts([Fit("unbounded", -9.0, -np.inf, 0.0, 3, 0.1, 5, pair=("a", "b"))])
     'unbounded: 1 of 1 pairs, a/b (gap inf, violation 0)'
     """
-    kinds: dict[Status, list[Fit]] = {}
-    for fit in fits:
-        if fit.status not in (*FINISHED, Status.UNCERTIFIED):
-            kinds.setdefault(Status(fit.status), []).append(fit)
+    doubtful = (fit for fit in fits if fit.status not in (*FINISHED, Status.UNCERTIFIED))
+    kinds = grouped((Status(fit.status), fit) for fit in doubtful)
     return "; ".join(
         f"{status}: {len(found)} of {len(fits)} pairs, {'first ' if found[1:] else ''}"
         f"{_name(found[0].pair)} (gap {found[0].gap:.2g}, violation {found[0].max_violation:.2g})"

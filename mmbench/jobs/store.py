@@ -24,12 +24,12 @@ import os
 import socket
 import stat
 import warnings
-from collections import Counter, defaultdict
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections import Counter
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, Annotated, Any, NamedTuple
+from typing import IO, TYPE_CHECKING, Annotated, Any, NamedTuple, TypeVar
 from zipfile import ZipFile
 
 from pydantic import Field, TypeAdapter, ValidationError
@@ -177,6 +177,18 @@ def key_of(job: Job) -> Key:
     return Key(job.dataset.name, job.kernel, job.degree, job.column, job.split.size)
 
 
+K = TypeVar("K", bound=Hashable)
+V = TypeVar("V")
+
+
+def grouped(pairs: Iterable[tuple[K, V]]) -> dict[K, list[V]]:
+    """Return a dict from each key to the list of its values, in the order of `pairs`."""
+    groups: dict[K, list[V]] = {}
+    for key, value in pairs:
+        groups.setdefault(key, []).append(value)
+    return groups
+
+
 @dataclass(frozen=True)
 class PlannedCell:
     """A table cell of an experiment, with the keys of its jobs."""
@@ -236,7 +248,7 @@ class Plan:
         splits as its data set has in `jobs`.
         """
         jobs = sorted(jobs, key=lambda job: job.split.at)
-        groups = group_by_cell(jobs)
+        groups = grouped((key_of(job), job) for job in jobs)
         splits = Counter(name for name, _ in {(job.dataset.name, job.split.at) for job in jobs})
         known = {cell.key for cell in self.cells}
         more = (PlannedCell(key, splits[key.dataset]) for key in groups if key not in known)
@@ -263,14 +275,6 @@ class Plan:
             return TypeAdapter(cls).validate_python(unseal(text, PLAN_SCHEMA))
         except ValidationError as error:
             raise BadRecord(first_fault(error)) from None
-
-
-def group_by_cell(jobs: Iterable[Job]) -> dict[Key, list[Job]]:
-    """Return the jobs of each table cell."""
-    groups = defaultdict(list)
-    for job in jobs:
-        groups[key_of(job)].append(job)
-    return dict(groups)
 
 
 CONFIG = "experiment.yaml"

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from mmbench.errors import SEVERITY
-from mmbench.jobs.store import Key
+from mmbench.jobs.store import Key, grouped
 from mmbench.selection.metrics import METRICS
 from mmbench.tables.frame import (
     CALIBRATION,
@@ -26,7 +26,6 @@ from mmbench.tables.frame import (
     STAGES,
     Row,
     certificates,
-    grouped,
 )
 from mmbench.tables.protocol import grid_rows
 from mmbench.tables.sheet import KernelKey, Sheet

@@ -21,16 +21,16 @@ import itertools
 import json
 import math
 from collections import Counter
-from collections.abc import Hashable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from functools import cache, cached_property
 from statistics import fmean, median, median_low, stdev
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from mmbench.errors import FINISHED, Status, UserError, did_you_mean, worst
-from mmbench.jobs.record import Record
-from mmbench.jobs.store import Arrays, Key, PlannedCell
+from mmbench.jobs.record import Record, merged
+from mmbench.jobs.store import Arrays, Key, PlannedCell, grouped
 from mmbench.machines import alias_of
 from mmbench.tables.published import STANDARD_ERROR
 from mmbench.tables.statistics import counting_sd, difference_se, fit_line, pair_points, z_value
@@ -112,17 +112,6 @@ Split = tuple[int, int, int]
 Published = Mapping[str, Any]
 Row = Any
 
-K = TypeVar("K", bound=Hashable)
-V = TypeVar("V")
-
-
-def grouped(pairs: Iterable[tuple[K, V]]) -> dict[K, list[V]]:
-    """Return a dict from each key to the list of its values, in the order of `pairs`."""
-    groups: dict[K, list[V]] = {}
-    for key, value in pairs:
-        groups.setdefault(key, []).append(value)
-    return groups
-
 
 # -- one row per split -----------------------------------------------------------------------------
 
@@ -144,7 +133,6 @@ def split_row(experiment: str, key: Key, record: Record) -> dict[str, Any]:
     """
     fixed = {**alias_of(record.job.machine).params, **dict(record.job.params)}
     chosen, fits = record.selection.get("params") or {}, record.fits
-    pairs = [{**pair, **fixed} for pair in chosen] if isinstance(chosen, list) else None
     repeat, fold, seed = record.at
     return {
         "experiment": experiment,
@@ -159,7 +147,7 @@ def split_row(experiment: str, key: Key, record: Record) -> dict[str, Any]:
         "reason": record.reason,
         **{name: record.metrics.get(name) for name in _METRICS},
         **{name: record.split.get(name) for name in ("n_train", "n_test")},
-        "parameters": json.dumps({**chosen, **fixed} if pairs is None else pairs),
+        "parameters": json.dumps(merged(chosen, fixed)),
         **{name: record.cpu_seconds.get(name.removeprefix("seconds_")) for name in SECONDS},
         "n_support": fits.get("n_support_mean"),
         "n_fits": fits.get("n"),

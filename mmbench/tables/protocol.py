@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 from mmbench.jobs.job import Job
-from mmbench.tables.frame import grouped
+from mmbench.jobs.store import grouped
 
 #: Description of an official test part. If a stored table contains this text, its results are from
 #: an official test part.

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from mmbench import resources
 from mmbench.errors import UserError, converted
 from mmbench.jobs.record import BadRecord, Record
-from mmbench.jobs.store import CONFIG, PLAN, Arrays, Key, Plan, RecordStore, key_of
+from mmbench.jobs.store import CONFIG, PLAN, Arrays, Key, Plan, RecordStore, grouped, key_of
 from mmbench.tables.frame import (
     CODE,
     METRIC,
@@ -23,7 +23,6 @@ from mmbench.tables.frame import (
     Cell,
     Row,
     as_long_table,
-    grouped,
     rows_of,
 )
 

@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any
 from mmbench.errors import Status, UserError, converted
 from mmbench.jobs.identity import identity
 from mmbench.jobs.record import Record
-from mmbench.jobs.store import Key
+from mmbench.jobs.store import Key, grouped
 from mmbench.tables.frame import (
     METRIC,
     MISSING,
@@ -29,7 +29,6 @@ from mmbench.tables.frame import (
     Row,
     Split,
     absent_row,
-    grouped,
     rows_of,
 )
 from mmbench.tables.protocol import OFFICIAL

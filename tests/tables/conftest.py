@@ -14,7 +14,7 @@ import pytest
 from mmbench.errors import Status
 from mmbench.jobs.job import DatasetRef, Job, SplitRef
 from mmbench.jobs.record import new_record, sealed
-from mmbench.jobs.store import PLAN, Key, Plan, PlannedCell, RecordStore, group_by_cell
+from mmbench.jobs.store import PLAN, Key, Plan, PlannedCell, RecordStore, grouped, key_of
 
 
 @dataclass
@@ -65,7 +65,7 @@ class Experiment:
     def plan(self, *jobs: Job) -> None:
         """Store the plan with some more jobs; every data set has as many splits as any machine."""
         self.jobs += jobs
-        groups = group_by_cell(self.jobs)
+        groups = grouped((key_of(job), job) for job in self.jobs)
         counts = {key.dataset: self.splits for key in [*self.cells, *groups]}
         for key, found in groups.items():
             counts[key.dataset] = max(counts[key.dataset], len(found))

@@ -16,7 +16,7 @@ from string import ascii_uppercase
 
 import numpy as np
 
-from mmbench.jobs.store import Key
+from mmbench.jobs.store import Key, grouped
 from mmbench.tables.blocks import (
     BETTER,
     MCNEMAR,
@@ -38,7 +38,7 @@ from mmbench.tables.blocks import (
     with_results,
 )
 from mmbench.tables.compose import compose
-from mmbench.tables.frame import CONFUSION, COUNTED, METRIC, grouped
+from mmbench.tables.frame import CONFUSION, COUNTED, METRIC
 from mmbench.tables.sheet import KernelKey, Sheet
 from mmbench.tables.statistics import (
     LEVEL,

@@ -14,7 +14,7 @@ import pandas as pd
 
 from mmbench.errors import FINISHED, Status
 from mmbench.jobs.record import Record
-from mmbench.jobs.store import Key, PlannedCell
+from mmbench.jobs.store import Key, PlannedCell, grouped
 from mmbench.tables.blocks import label
 from mmbench.tables.frame import (
     ACCURACY,
@@ -22,7 +22,6 @@ from mmbench.tables.frame import (
     SPLIT_COLUMNS,
     Cell,
     choices_of,
-    grouped,
     routes_text,
     rows_of,
 )

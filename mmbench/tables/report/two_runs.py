@@ -16,9 +16,9 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from mmbench.jobs.store import Key
+from mmbench.jobs.store import Key, grouped
 from mmbench.tables.blocks import total
-from mmbench.tables.frame import METRIC, grouped
+from mmbench.tables.frame import METRIC
 from mmbench.tables.report.pictures import Point, Spec, axis, rule, scatter
 from mmbench.tables.report.site import Site
 from mmbench.tables.report.view import View, run_facts, signed

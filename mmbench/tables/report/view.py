@@ -17,7 +17,7 @@ from typing import Any
 from mmbench.datasets import Card, card_names, load_card
 from mmbench.errors import FINISHED, SEVERITY, Status
 from mmbench.jobs.record import Record
-from mmbench.jobs.store import CONFIG, Key
+from mmbench.jobs.store import CONFIG, Key, grouped
 from mmbench.tables.blocks import by_name
 from mmbench.tables.build import arrange, sheet_of
 from mmbench.tables.frame import (
@@ -27,7 +27,6 @@ from mmbench.tables.frame import (
     SECONDS,
     SELECTED,
     Row,
-    grouped,
 )
 from mmbench.tables.results_folder import Experiment
 from mmbench.tables.table import (
