@@ -73,10 +73,8 @@ def module_fingerprint(module: str) -> str:
     if "site-packages" in Path(origin or "").parts and package != mmbench.__name__:
         names = packages_distributions().get(package, ()) if package != "sklearn" else ()
         return " ".join(f"{name} {version(name)}" for name in sorted(set(names)))
-    digest = hashlib.sha256()
-    for name in sorted(modules_behind(module)):
-        digest.update(f"{name} {source_of(name)[0]}\n".encode())
-    return digest.hexdigest()[:12]
+    text = "".join(f"{name} {source_of(name)[0]}\n" for name in sorted(modules_behind(module)))
+    return hashlib.sha256(text.encode()).hexdigest()[:12]
 
 
 def modules_behind(module: str) -> set[str]:

@@ -132,7 +132,12 @@ class Job:
     @cached_property
     def key(self) -> str:
         """Hash of all fields that may change the result."""
-        return _digest(self._content())
+        dataset, content = _filled(self.dataset), _filled(self)
+        dataset.pop("folds", None)
+        del dataset["path"], content["experiment"]
+        content = _canonical({**content, "dataset": dataset, "schema": JOB_SCHEMA})
+        text = json.dumps(content, sort_keys=True, allow_nan=False)
+        return hashlib.sha256(text.encode()).hexdigest()[:KEY_LENGTH]
 
     @property
     def parents(self) -> tuple[str, ...]:
@@ -185,8 +190,8 @@ class Job:
         Results of jobs with equal hashes may be averaged. The key of the parent job is not hashed,
         since the jobs of different splits have different parents.
         """
-        one = replace(self, parent=None, split=replace(self.split, repeat=0, fold=0, seed=0))
-        return _digest(one._content())
+        split = replace(self.split, repeat=0, fold=0, seed=0)
+        return replace(self, parent=None, split=split).key
 
     @property
     def degree(self) -> int | None:
@@ -209,12 +214,6 @@ class Job:
         parts = {"dataset": DatasetRef, "split": SplitRef, "select": SelectRef}
         built = {name: _from_dict(part, values[name]) for name, part in parts.items()}
         return _from_dict(cls, {**values, **built})
-
-    def _content(self) -> dict[str, Any]:
-        dataset, content = _filled(self.dataset), _filled(self)
-        dataset.pop("folds", None)
-        del dataset["path"], content["experiment"]
-        return {**content, "dataset": dataset, "schema": JOB_SCHEMA}
 
 
 def _filled(part: Any) -> dict[str, Any]:
@@ -241,11 +240,6 @@ def _from_dict(cls: type, values: Mapping[str, Any]) -> Any:
 
 def _frozen(value: Any) -> Any:
     return tuple(_frozen(item) for item in value) if isinstance(value, list) else value
-
-
-def _digest(content: Any) -> str:
-    text = json.dumps(_canonical(content), sort_keys=True, allow_nan=False)
-    return hashlib.sha256(text.encode()).hexdigest()[:KEY_LENGTH]
 
 
 def _canonical(value: Any) -> Any:
