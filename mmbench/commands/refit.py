@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 from mmbench.config.plan import replan
 from mmbench.config.read import load_config
 from mmbench.errors import UserError, converted, did_you_mean, listed
-from mmbench.jobs.record import Choice, middle
+from mmbench.jobs.record import Choice, middle, plain
 from mmbench.jobs.store import CONFIG, grouped, key_of
 from mmbench.jobs.train import fit_selected, job_seeds, make_machine
 from mmbench.tables.results_folder import read_results
@@ -189,11 +189,7 @@ def _provenance(records: list[Record], fitted: Any, own: Choice) -> dict[str, An
             "n_splits": len(accuracies),
         },
         "fits": [
-            {
-                "pair": [str(c) for c in fit.pair],
-                "status": str(fit.status),
-                "gap": fit.gap if np.isfinite(fit.gap) else None,
-            }
+            plain({"pair": list(map(str, fit.pair)), "status": fit.status, "gap": fit.gap})
             for fit in fitted.fits_
         ],
     }
