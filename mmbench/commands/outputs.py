@@ -7,7 +7,9 @@ import shutil
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import IO, TYPE_CHECKING
+from typing import IO
+
+import pandas as pd
 
 from mmbench.commands.options import Say
 from mmbench.config.plan import replan
@@ -28,9 +30,6 @@ from mmbench.tables.results_folder import (
 )
 from mmbench.tables.sheet import has_other_code
 from mmbench.tables.table import Table
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 __all__ = ["TableText", "export", "figure", "report", "table"]
 
@@ -187,8 +186,6 @@ def frame(results: Folders, predictions: bool = False, say: Say = silent) -> pd.
 
     If `predictions` is true, the data frame instead has one row per test row of each split.
     """
-    import pandas as pd
-
     paths = _paths(results)
     make = prediction_rows if predictions else split_rows
     columns = PREDICTION_COLUMNS if predictions else SPLIT_COLUMNS

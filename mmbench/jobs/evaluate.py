@@ -12,7 +12,7 @@ import warnings
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import asdict
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -27,11 +27,9 @@ from mmbench.jobs.prepare import Prepared
 from mmbench.jobs.store import grouped
 from mmbench.machines.base.estimator import PairwiseClassifier
 from mmbench.machines.base.foreign import ForeignClassifier
+from mmbench.machines.base.problem import Fit
 from mmbench.machines.base.voting import expected_errors, n_ties, resolve_votes, votes
 from mmbench.selection.folds import inner_splits
-
-if TYPE_CHECKING:
-    from mmbench.machines.base.problem import Fit
 
 
 def evaluate(

@@ -13,9 +13,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from itertools import product
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
+import pandas as pd
 
 from mmbench.jobs.store import Key
 from mmbench.tables.blocks import FIRST, total
@@ -34,9 +35,6 @@ from mmbench.tables.table import (
     seconds_text,
     words,
 )
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 METRIC = "errors_count"
 
@@ -153,8 +151,6 @@ def seconds(sheet: Sheet, base: Key) -> tuple[Any, Any]:
     and of the SVM are means over all RMMs. The time of an RMM includes the time of the SVM only in
     the data frame of whole trainings.
     """
-    import pandas as pd
-
     keys = [key for key in sheet.keys if key._replace(machine="", size=None) == base]
     rows = [
         (key.size, key.machine, part, sum(pair["extra"][f"{part}_cpu_seconds"] for pair in pairs))

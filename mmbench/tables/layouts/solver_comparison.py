@@ -10,17 +10,14 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable
-from typing import TYPE_CHECKING
 
 import numpy as np
+import pandas as pd
 
 from mmbench.jobs.store import Key
 from mmbench.tables.frame import METRIC
 from mmbench.tables.sheet import KernelKey, Sheet
 from mmbench.tables.table import NOTHING, Grid, join, kernel_caption, numbers, small_text, words
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 #: Names of numeric entries in the certificate of a training.
 NUMBERS = ["objective", "gap", "max_violation", "n_support"]
@@ -34,8 +31,6 @@ def trainings(sheet: Sheet, kernel: KernelKey) -> pd.DataFrame:
     relative difference between the solver's objective and the lowest objective that any solver
     reaches on the problem. Missing numbers are replaced by infinity.
     """
-    import pandas as pd
-
     rows = [
         (
             *(record.job.machine, str([p for p in record.job.params if p[0] != "solver"])),
