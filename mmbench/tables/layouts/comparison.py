@@ -216,15 +216,13 @@ def _over_splits(sheet: Sheet, metric: str) -> list[Grid]:
 
     names = " or ".join(sorted({TESTS[name] for p, name in tests.values() if not math.isnan(p)}))
     test = f"Holm-corrected p of {names}" if names else "no test is possible"
-    captions = {
-        difference: f"{label(metric)} minus {_first(sheet)} ({test})",
-        posterior: f"Probabilities: worse than {_first(sheet)} / practically equivalent / better "
-        "(Bayesian correlated t-test over splits)",
-    }
-    tested, weighed = (
-        by_machine(sheet, text, caption, heads=data_heads(sheet.name), machines=others)
-        for text, caption in captions.items()
-    )
+    heads, caption = data_heads(sheet.name), f"{label(metric)} minus {_first(sheet)} ({test})"
+    tested = by_machine(sheet, difference, caption, heads=heads, machines=others)
     tested.rows.append(["better/same/worse", *map(better_same_worse, others)])
+    caption = (
+        f"Probabilities: worse than {_first(sheet)} / practically equivalent / better "
+        "(Bayesian correlated t-test over splits)"
+    )
+    weighed = by_machine(sheet, posterior, caption, heads=heads, machines=others)
     known = any(cell != NOTHING for row in weighed.rows for cell in row[1:])
     return [tested, weighed if known else replace(weighed, rows=[])]
