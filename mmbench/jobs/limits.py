@@ -9,8 +9,9 @@ from typing import Any
 
 from mmbench.errors import Status, UserError
 
+#: Units of time and of memory in lower case, since the case of a unit is ignored.
 UNIT_SECONDS = {"": 1, "s": 1, "min": 60, "m": 60, "h": 3600, "d": 86400}
-BYTES = {"MB": 10**6, "MiB": 2**20, "GB": 10**9, "GiB": 2**30, "TB": 10**12, "TiB": 2**40}
+BYTES = {"mb": 10**6, "mib": 2**20, "gb": 10**9, "gib": 2**30, "tb": 10**12, "tib": 2**40}
 
 
 @dataclass(frozen=True)
@@ -66,8 +67,7 @@ def _amount(name: str, value: object, units: Mapping[str, int]) -> float | None:
         return None
     match = re.fullmatch(r"(\d+(?:\.\d*)?(?:e\d+)?)\s*([A-Za-z]*)", str(value).strip())
     number, unit = match.groups() if match else ("0", "")
-    known = {known.lower(): size for known, size in units.items()}
-    if float(number) > 0 and unit.lower() in known:
-        return float(number) * known[unit.lower()]
+    if float(number) > 0 and unit.lower() in units:
+        return float(number) * units[unit.lower()]
     example = "90 s, 30 min or 1 h" if name == "time" else "500 MB, 8 GB or 4 GiB"
     raise UserError(f"{name} limit {str(value)[:40]!r}: not an amount such as {example}")
