@@ -57,8 +57,8 @@ from mmbench.tables.table import (
 
 #: Type of a function that maps a row of the long table to the text of a table cell.
 Write = Callable[[Row], str]
-#: Type of a dict for the first columns of a table block. Each value is a function. The function
-#: maps the `place` of a row (a `Key` without a machine) to the text in the column.
+#: Type of a dict that maps the first columns of a table block to functions. Each function returns
+#: the text in its column for the `place` of a row (a `Key` with an empty machine).
 Heads = Mapping[Column, Callable[[Key], object]]
 
 # -- blocks with one column per machine ------------------------------------------------------------
@@ -76,10 +76,10 @@ def by_machine(
 ) -> Grid:
     """Return a table block with one row per data set, kernel and training size.
 
-    The table block has one column per machine, after the columns `heads`. By default, `heads` are
-    data set and kernel, and the training size if there are several sizes. The function `cell`
-    returns the text of a table cell. The text `caption` is printed above the block, and the text
-    `group` above the columns of the machines.
+    The table block has one column per machine, after the columns `heads`. By default, the columns
+    `heads` show the data set and the kernel, and also the training size if there are several
+    training sizes. The function `cell` returns the text of a table cell. The text `caption` is
+    printed above the block, and the text `group` above the columns of the machines.
     """
     machines = sheet.machines if machines is None else machines
     heads = heads or place_heads(sheet, lambda place: place.dataset)
@@ -133,10 +133,10 @@ def stacked(
 ) -> Grid:
     """Return a table block with one column per machine and several rows per data set.
 
-    Each data set has one row per entry of `texts`. The second column shows the key of the entry.
-    The value of the entry is a function that maps the row of the long table for the accuracy to the
-    text of a table cell. The first column contains the data set. If the table has several kernels
-    and no `caption` that names the kernel, the first column also contains the kernel.
+    Each data set has one row per entry of the dict `texts`. The key of an entry is the text in the
+    second column. The value of an entry is a function that returns the text of a table cell, given
+    the row of the long table for the accuracy. The first column contains the data set. If there are
+    several kernels and `caption` is empty, the first column also contains the kernel.
     """
     rows = []
     for place in places:
@@ -147,9 +147,9 @@ def stacked(
     return Grid(sheet.columns("data", ""), rows, caption)
 
 
-#: Measured results or published results, as three data frames: means (key ``mean``), standard
-#: deviations (``sd``) and numbers of splits (``n``). Each data frame has one row per data set and
-#: one column per machine.
+#: Type of a dict with the measured or the published results, as three data frames: means (key
+#: ``mean``), standard deviations (``sd``) and numbers of splits (``n``). Each data frame has one
+#: row per data set and one column per machine.
 Side = Mapping[str, Any]
 
 
@@ -179,9 +179,9 @@ def paired(
     shown, for example to convert an accuracy to an error rate. The functions `measured_text` and
     `published_text` format the values, with the arguments `decimals` and `sd`.
 
-    The function `count` summarizes the measured or the published results. The function returns a
-    dict: each key is a heading, and each value is a list with one text per machine. At the end of
-    the block, each heading has two rows, for the measured and for the published results.
+    The function `count` summarizes the measured or the published results. The function `count`
+    returns a dict from headings to lists with one text per machine. At the end of the block, each
+    heading has two rows, for the measured and for the published results.
     """
 
     def measured(row: Row) -> str:
@@ -209,8 +209,8 @@ def paired(
 
 
 def by_name(sheet: Sheet, key: Key) -> dict[str, Any]:
-    """Return a dict from each stage to its mean CPU seconds per split, with the stage "calibration"
-    only if it was measured.
+    """Return the mean CPU seconds per split of each stage of a job. The stage "calibration" is left
+    out if its CPU time was not measured.
     """
     found = {name: sheet.value(key, f"seconds_{name}") for name in (*STAGES, CALIBRATION)}
     return {n: value for n, value in found.items() if n != CALIBRATION or value is not None}
@@ -243,7 +243,7 @@ def _used(sheet: Sheet, machine: str) -> Iterator[str]:
 
 
 def taken_over(sheet: Sheet, machines: Sequence[str]) -> dict[str, str]:
-    """For each machine whose grid search is reused, list the machines that reuse it.
+    """For each machine whose selected parameters are reused, list the machines that use them.
 
     The keys and the values of the returned dict contain the labels of machines.
     """
@@ -255,8 +255,8 @@ def taken_over(sheet: Sheet, machines: Sequence[str]) -> dict[str, str]:
 
 
 def with_search_text(sheet: Sheet, machines: Sequence[str]) -> str:
-    """Return sentences on the CPU times that include another machine's grid search, or an empty
-    text if no machine reuses a grid search.
+    """Return sentences that name the machines whose CPU times include the grid search of another
+    machine, or an empty text if there are none.
     """
     return "".join(
         f" The time of {users} includes the search of {used}, whose parameters are reused."
@@ -358,7 +358,7 @@ def ranks_of(sheet: Sheet, kernel: KernelKey, metric: str = METRIC) -> Ranks:
     Machines without results are left out. The ranked values are means over common splits, on which
     all ranked machines have results. Data sets without common splits are left out. Each kernel has
     its own mean ranks, since the results of two kernels on one data set are dependent. Raises
-    ValueError if there are too few machines or data sets.
+    ValueError for fewer than three machines or two data sets.
     """
     places = sheet.places_of(kernel)
     values = sheet.common(places, with_results(sheet, places, metric), metric).dropna()
@@ -383,9 +383,10 @@ def incomplete(sheet: Sheet, keys: Sequence[Key], metric: str) -> dict[Key, int]
     """Return the table cells with missing splits, and for each of them the number of splits with a
     result.
 
-    A split is missing in a table cell if only other table cells in `keys` have a result on it. If
-    the results on single splits are unknown, the numbers of splits in the long table are compared.
-    A table cell whose number is unknown too counts as complete.
+    A split is missing in a table cell if only other table cells in `keys` have a result on the
+    split. If the results on single splits are unknown, the numbers of splits in the long table are
+    compared. If the number of splits of a table cell is unknown, the table cell is treated as
+    complete.
     """
     rows = [row for key in keys if (row := sheet.row(key, metric)).status != PUBLISHED_ONLY]
     splits = {row.key: sheet.by_split(row.key, metric) for row in rows}
@@ -394,9 +395,9 @@ def incomplete(sheet: Sheet, keys: Sequence[Key], metric: str) -> dict[Key, int]
     return {key: n for key, n in counts.items() if n is not None and n < most}
 
 
-#: First split of an official test set, as (repeat, fold).
+#: Repeat and fold of the first run on an official test set, both counted from 0.
 FIRST = (0, 0)
-#: Names of the paired tests that determine which values are bold.
+#: Names of the paired tests that determine which values are printed in bold.
 RESAMPLED, MCNEMAR = "the corrected resampled t-test over splits", "McNemar's test on the test part"
 
 
@@ -406,12 +407,11 @@ def embolden(sheet: Sheet, grids: Iterable[Grid]) -> list[str]:
 
     Each machine is compared with the best machine by `paired_test`. If the values of single splits
     are unknown, there are no tests, and no text is bold. Table cells with missing splits are not
-    compared. Returns a note for the table, with the names of the tests and of the table cells with
-    missing splits.
+    compared. Returns a note that names the tests, and the table cells with missing splits.
     """
     cells = [cell for grid in grids for row in grid.rows for cell in row if isinstance(cell, Shown)]
     # `dict.fromkeys` keeps each table cell once, in the order of the columns. If several machines
-    # have the best value, the machine in the leftmost column counts as the best.
+    # have the best value, the machine in the leftmost column is treated as the best.
     values = dict.fromkeys((c.row.key, c.row.metric) for c in cells if c.row.measured is not None)
     places = grouped(((key._replace(machine=""), metric), key) for key, metric in values)
     bold, tests, left_out = set(), set(), list[Key]()
@@ -442,7 +442,8 @@ def embolden(sheet: Sheet, grids: Iterable[Grid]) -> list[str]:
 
 
 def paired_test(sheet: Sheet, key: Key, best: Key, metric: str) -> tuple[float, str]:
-    """Compare two machines on a data set by a paired test, and return its p-value and its name.
+    """Compare two machines on a data set by a paired test. Return the p-value and the name of the
+    test.
 
     If the test is not possible, the p-value is NaN.
 
@@ -476,9 +477,10 @@ def dataset_gaps(
 def size_ratio(sheet: Sheet, key: Key, reference: str) -> float:
     """Return the number of test rows divided by the number of training rows, or 0 if unknown.
 
-    Both numbers are summed over the splits on which a machine and the reference machine have
-    results. Rows that ``max_train`` leaves out count as training rows, since they also determine
-    how much the training parts of two splits have in common.
+    Both numbers are summed over the splits on which the machine of `key` and the machine
+    `reference` have results. If the plan states a ratio, the ratio of the plan is returned. The
+    plan counts training rows before ``max_train`` excludes some of them, since the excluded rows
+    also determine the overlap of the training parts of two splits.
     """
     common = sheet.by_split(key._replace(machine=reference))
     sizes = (sheet.by_split(key, name) for name in ("n_test", "n_train"))
@@ -517,8 +519,8 @@ def parameters(sheet: Sheet) -> Grid:
 
 
 def fits_grid(sheet: Sheet) -> Grid:
-    """Return a table block on the fits of each machine: statuses, algorithms, duality gaps, and
-    constraint violations.
+    """Return a table block on the trained binary classifiers of each machine: statuses, algorithms,
+    duality gaps, and constraint violations.
     """
     cells = sheet.cells.values()
     records = grouped((cell.key.machine, record) for cell in cells for record in cell.done)

@@ -46,9 +46,9 @@ def draw_tables(
     accuracies, the generic layout is used. If `bold` is true, the best machines are printed in
     bold; see `embolden`.
 
-    A reference table is the stored result of an earlier run. Its stored Markdown text is returned
-    unless another format, a layout or metrics are requested. If `bold` is false, bold type is
-    removed from the stored text.
+    A reference table is the stored result of an earlier run. If `fmt` is "markdown", and neither
+    `layout` nor `metrics` are given, the stored Markdown text of a reference table is returned. If
+    `bold` is false, bold type is removed from the stored text.
 
     If the layout cannot show an experiment, `say` is called with a message. Raises UserError if the
     layout is unknown, or if the layout cannot show any of the experiments.
@@ -92,9 +92,10 @@ def sheet_of(
 def comparable(table: str, published_as: Mapping[str, str]) -> list[dict[str, Any]]:
     """Return the rows of a published table with the names and units of mmbench.
 
-    Data sets get their names in mmbench, and error rates are converted to accuracies. The argument
-    `published_as` maps names in mmbench to names in the published table. Several data sets may have
-    the same published name. A data set with an empty published name is left out, since only some of
+    Published names of data sets are replaced by their names in mmbench, and error rates are
+    converted to accuracies. The argument `published_as` maps names in mmbench to names in the
+    published table. Several data sets may have the same published name. A data set with an empty
+    published name is left out. A data set has an empty published name if, for example, only some of
     its classes are used.
     """
     names = {row["dataset"]: row["dataset"] for row in published_rows(table)} | {**published_as}

@@ -197,6 +197,6 @@ class Layout:
             if not (named := re.findall(MACHINE, note)) or set(named) & set(sheet.machines)
         )
         options = {name: getattr(self, name) for name in ("metric", "sd", "runs", "choices")}
-        # the notes are evaluated after the blocks, since the notes depend on the machines in the
-        # blocks
+        # `notes` is a generator: `sheet.machines` is read after the blocks are made, because making
+        # the blocks may change the list of machines
         return compose(sheet, self.title, [*resolve_name(self.blocks)(sheet)], *notes, **options)

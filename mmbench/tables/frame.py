@@ -2,17 +2,17 @@
 (means over splits).
 
 In this package, a table cell is a combination of data set, kernel, degree of a polynomial kernel,
-machine and training size. A record is the stored result of a table cell on one split. A fit is the
-training of a binary classifier on one pair of classes. The certificate of a fit states its duality
-gap and its largest constraint violation.
+machine and training size. A record is the stored result of one table cell on one train/test split.
+A fit is the training of a binary classifier on one pair of classes. The certificate of a fit states
+the duality gap and the largest constraint violation.
 
 The split table has one row per table cell and split, with settings, metrics, CPU seconds and
 certificates. The long table has one row per table cell and metric. Each row of the long table
 contains the mean of the metric over splits, and the published value if there is one.
 
-The comparison band is an interval around the measured value. Its half width is two standard errors
-of the difference between the measured and the published value. A published value in the comparison
-band agrees with the measured value.
+The comparison band is an interval around the measured value. The half width of the comparison band
+is two standard errors of the difference between the measured and the published value. A published
+value inside the comparison band is said to agree with the measured value.
 """
 
 from __future__ import annotations
@@ -39,12 +39,13 @@ if TYPE_CHECKING:
     import pandas as pd
 
 #: `MISSING` is the status of a table cell if the record of a planned run is missing.
-#: `PUBLISHED_ONLY` is the status of a table cell without planned runs.
+#: `PUBLISHED_ONLY` is the status of a table cell without planned runs, which shows only a published
+#: value.
 MISSING = "missing"
 PUBLISHED_ONLY = "published_only"
-#: Note on a classifier from another package: its fits have no certificates.
+#: Text of the note on classifiers from other packages, which have no certificates.
 NO_CERTIFICATES = "its fits have no certificate"
-#: First words of the reason why a published value is not usable for a comparison.
+#: First words of a sentence that states why a published value is not compared with measured values.
 NO_TARGET = "the published value is no target"
 
 #: Name of the confusion matrix in the list of metrics. All metrics except the confusion matrix are
@@ -52,18 +53,19 @@ NO_TARGET = "the published value is no target"
 CONFUSION = "confusion_matrix"
 #: Names of the accuracy: `ACCURACY` in configurations, `METRIC` in the long table.
 ACCURACY, METRIC = "accuracy", "accuracy_pct"
-#: Prefix of the metric name for a selected parameter, as in ``selected_C``.
+#: Prefix of metric names in the long table. The metric ``selected_C`` is the selected value of the
+#: parameter C.
 SELECTED = "selected_"
 #: Prefix of the metric names for the regression of accuracy on margin ratio. The regression has one
 #: point per separable pair of classes.
 LINE = "regression_"
 
-#: Stages of a job with measured CPU times. Only jobs with calibrated probabilities have the stage
-#: "calibration".
+#: Stages of a job whose CPU times are measured. Only jobs with calibrated probabilities have the
+#: stage "calibration".
 STAGES, CALIBRATION = ("selection", "training", "test"), "calibration"
 SECONDS = tuple(f"seconds_{stage}" for stage in (*STAGES, CALIBRATION))
-#: Columns that identify the code of a machine: its version and its fingerprint; see
-#: `mmbench.jobs.identity`.
+#: Columns that identify the code of a machine by a version and a fingerprint (a hash of the
+#: sources); see `mmbench.jobs.identity`.
 CODE = ("version", "fingerprint")
 _METRICS = (METRIC, "errors_count", "errors_expected", "n_ties")
 _CERTIFICATES = ("gap_tolerance", "worst_gap", "worst_violation")
@@ -95,7 +97,8 @@ AVERAGED = (*_METRICS, *SECONDS, "n_support")
 #: Metrics that are computed from error counts. For these metrics, the binomial distribution gives a
 #: standard error even for a single run.
 COUNTED = _METRICS[:3]
-#: Metrics that are computed from the certificates of all fits in a table cell.
+#: Metrics of the certificates of a table cell: constraint violations, duality gaps and their
+#: tolerance.
 CERTIFIED = ("worst_violation", "worst_gap", "median_gap", "gap_tolerance", "gaps_above_tolerance")
 
 #: Marks of the comparison with published values; see `as_long_table`.
@@ -120,11 +123,11 @@ def split_row(experiment: str, key: Key, record: Record) -> dict[str, Any]:
     """Return the row of the split table for the record of a finished or failed job.
 
     The keys of the row are the columns `SPLIT_COLUMNS`, ``n_support`` and ``source``. The columns
-    ``parameters``, ``fits`` and ``routes`` contain JSON. ``parameters`` contains the parameters
-    that were set and the parameters that were selected. If parameters are selected per pair of
-    classes, ``parameters`` is a list with one object per pair. ``fits`` maps each status to a
-    number of fits, and ``routes`` maps each algorithm (route) to a number of fits. ``repeat`` and
-    ``fold`` are counted from 1.
+    ``parameters``, ``fits`` and ``routes`` contain JSON. ``parameters`` contains the fixed and the
+    selected parameters of the machine. If parameters are selected per pair of classes,
+    ``parameters`` is a list with one object per pair. ``fits`` contains the number of trained
+    binary classifiers with each status, and ``routes`` the number that each algorithm trained.
+    ``repeat`` and ``fold`` are counted from 1.
 
     ``kernel`` is empty for a classifier of another package. ``version`` and ``fingerprint``
     identify the code of the machine, and are empty for the records of early versions of mmbench.
@@ -168,20 +171,21 @@ class Cell:
     `Experiment` to which the table cell belongs.
 
     The attribute `splits` contains the rows of the split table, one per record. The attribute
-    `counted` contains the rows of the split table that enter the means in the long table. A split
-    with a failed fit does not enter the means, unless `experiment.include_failed` is true.
+    `counted` contains the rows of the split table over which the means in the long table are
+    computed. If `experiment.include_failed` is false, the means exclude splits on which the
+    training of a binary classifier failed.
 
     The attributes `done` and `failed` contain the records of finished jobs and of failed jobs. The
-    attribute `fits` is a summary of all fits, as returned by the function `certificates`. The
-    attribute `selected` contains the rows of selected parameters, as returned by the function
-    `selected`.
+    attribute `fits` is a summary of all trained binary classifiers, as returned by the function
+    `certificates`. The attribute `selected` contains one row of the long table per selected
+    parameter, as returned by the function `selected`.
 
     The first true condition in this list determines the attribute `status`:
 
     - No run is planned: `PUBLISHED_ONLY`.
     - A job failed: the most severe status of the failed jobs.
     - A planned split has no record: `MISSING`.
-    - Otherwise: the most severe status of the fits.
+    - Otherwise: the most severe status of the trained binary classifiers.
     """
 
     def __init__(self, planned: PlannedCell, records: Sequence[Record], experiment: Any):
@@ -199,13 +203,14 @@ class Cell:
         elif self.failed:
             self.status = worst(record.status for record in self.failed)
         else:
-            # without a plan, the number of splits may be unknown, and is then 0
+            # if the number of splits is unknown, `n_splits` is 0, and at least one record is
+            # expected
             missing = len(records) < max(planned.n_splits, 1)
             self.status = MISSING if missing else worst(self.fits["statuses"])
 
     @cached_property
     def note(self) -> str:
-        """Note on missing splits and on fits that are not optimal, or an empty text."""
+        """Note on missing splits and unusual statuses of binary classifiers, or an empty text."""
         if self.planned.published_only:
             return ""
         if not self.records:
@@ -238,13 +243,13 @@ class Cell:
         return row | {part: self.code(part) for part in CODE} | values
 
     def code(self, name: str) -> str:
-        """Return the different versions or fingerprints (as `name` states) of the machine's code,
-        as text.
+        """Return the distinct values of ``version`` or ``fingerprint`` (as `name` states) in the
+        finished records, as text.
         """
         return " ".join(dict.fromkeys(str(done.code.get(name, "")) for done in self.done)).strip()
 
     def values(self, metric: str) -> list[tuple[Split, float | str]]:
-        """Return pairs (split, value of a metric) for the splits that enter the mean.
+        """Return pairs (split, value of a metric) for the splits over which the mean is computed.
 
         If the metric cannot be computed, the value is a text that names the missing input, as
         returned by the function `value_of`.
@@ -259,7 +264,9 @@ class Cell:
 
     @cached_property
     def constant(self) -> int:
-        """Number of records in which the decision values of each pair of classes are constant."""
+        """Number of records in which, for each pair of classes, all test rows have equal decision
+        values.
+        """
         stored = (self.arrays(row["source"]) for row in self.counted)
         values = [a["decisions"] for a in stored if "decisions" in a and "scores" not in a]
         return sum(len(f) > 1 and not np.ptp(f, axis=0).any() for f in values)
@@ -318,8 +325,8 @@ def value_of(name: str, record: Record, arrays: Arrays) -> float | str:
         pairs = [tuple(map(str, fit["pair"])) for fit in record.per_pair]
         classes = np.array(list(dict.fromkeys([pairs[0][0], *(second for _, second in pairs)])))
     scored = metric.source == "scores"
-    # decision values that are all 1 or -1 are not scores: a classifier from another package may
-    # store predictions as decision values
+    # if a classifier from another package only has the decision values 1 and -1, these values are
+    # predictions, and are not used as scores
     if scored and "scores" in arrays:
         given = arrays["scores"]
     elif scored and (record.status != Status.UNCERTIFIED or (abs(arrays["decisions"]) != 1).any()):
@@ -349,11 +356,11 @@ def check_metrics(names: Sequence[str]) -> None:
 
 
 def certificates(records: Iterable[Record]) -> dict[str, Any]:
-    """Return a summary of all fits in `records`: numbers of fits by status and by algorithm,
-    duality gaps, and constraint violations.
+    """Summarize all binary classifiers in `records`: numbers of classifiers by status and by
+    training algorithm, duality gaps, and constraint violations.
 
-    The duality gap of a fit is infinite if its certificate has no dual bound. The value of
-    ``median_gap`` is None if no fit has a certificate. The value of ``gap_tolerance`` is None if no
+    If a certificate has no dual bound, the duality gap is infinite. The value of ``median_gap`` is
+    None if no binary classifier has a certificate. The value of ``gap_tolerance`` is None if no
     record states a tolerance for the duality gap.
     """
     records = list(records)
@@ -381,9 +388,11 @@ def certificates(records: Iterable[Record]) -> dict[str, Any]:
 
 
 def routes_text(fits: Iterable[Mapping[str, Any]]) -> str:
-    """Return a text with the number of fits by each algorithm, sorted by decreasing number.
+    """Return a text with the number of binary classifiers that each algorithm trained, the largest
+    number first.
 
-    A fit without the key ``route``, which names the algorithm, is not counted.
+    The key ``route`` of a certificate names the algorithm. Certificates without this key are not
+    counted.
 
     Examples
     --------
@@ -400,10 +409,10 @@ def selected(records: Sequence[Record]) -> list[dict[str, Any]]:
 
     ``measured`` is the lower median of the selected values over all splits. If parameters are
     selected per pair of classes, the median is over all splits and pairs. For an even number of
-    values, the lower median is the smaller middle value, which is a value of the grid. ``text``
-    states the median, and how often the smallest and the largest value of the grid were selected.
-    If all splits share parameters from the grid searches of another experiment, these parameters
-    have rows too.
+    values, the lower median is the smaller of the two middle values, and thus a value of the grid.
+    ``text`` states the median, and how often the smallest and the largest value of the grid were
+    selected. If all splits use the same parameters, which were selected in another experiment,
+    these parameters have rows too.
     """
     choices = [(record, choice) for record in records for choice in choices_of(record)]
     grids = {name: values for record in records for name, values in record.job.grid}
@@ -462,15 +471,15 @@ def long_table(
     ``half_width`` is two standard errors of the difference between the measured and the published
     value, and thus half the width of the comparison band. ``z`` is the published value minus the
     measured value, divided by the standard error of the difference. The columns
-    ``half_width_published_se`` and ``in_band_published_se`` describe a second interval around the
-    measured value: its half width, and whether it contains the published value. For the second
-    interval, the number that the paper prints after ± is taken as the standard error of the
-    published mean. If the paper's number is probably not a standard error, the two columns are
-    empty.
+    ``half_width_published_se`` and ``in_band_published_se`` contain the half width of a second
+    interval around the measured value, and whether this interval contains the published value. For
+    the second interval, the number that the paper prints after ± is taken as the standard error of
+    the published mean. If the number after ± is probably not a standard error, both columns of the
+    second interval are empty.
 
     The argument `published` contains the rows of a published table. If `compare` is false, the long
-    table contains published values, but does not compare them with the measured values. The
-    argument `metrics` names additional metrics to be computed from stored predictions.
+    table contains published values, but no comparison with measured values. The argument `metrics`
+    names additional metrics to be computed from stored predictions.
     """
     known = {
         (Key(p["dataset"], p["kernel"], p["degree"], p["machine"]), p["metric"]): p
@@ -500,7 +509,8 @@ def as_long_table(rows: list[dict[str, Any]]) -> pd.DataFrame:
     columns = ["key", *COLUMNS[COLUMNS.index("metric") :], "objection"]
     texts = dict.fromkeys([name for name in columns[1:] if name not in TYPES], "")
     frame = pd.DataFrame([texts | row for row in rows], columns=columns).astype(TYPES)
-    # there is no comparison if a value is missing, as in some tables from files
+    # a table that was read from a file may have a value in ``in_band`` although the measured or the
+    # published value is missing
     frame["in_band"] = frame.in_band.where(frame.measured.notna() & frame.published.notna())
     rivals = grouped((_place(row), row.published) for row in rows_of(frame[frame.in_band.notna()]))
 
@@ -519,7 +529,7 @@ def rows_of(frame: pd.DataFrame) -> list[Row]:
 
 @cache
 def absent_row() -> Row:
-    """Return an empty row of the long table, for a table cell that is not planned."""
+    """Return an empty row of the long table, for a table cell that is not in the plan."""
     return rows_of(as_long_table([{"key": None, "metric": "", "status": PUBLISHED_ONLY}]))[0]
 
 
@@ -542,8 +552,8 @@ def _rows(cell: Cell, known: Mapping[tuple[Key, str], Published], compare: bool)
 def _metric_rows(cell: Cell, metrics: Sequence[str]) -> list[dict]:
     """Return the rows of the long table for metrics that are computed from stored predictions.
 
-    If a metric cannot be computed from some of the records, the note of its row names the missing
-    input.
+    If some records lack the input from which a metric is computed, the note of the metric's row
+    names this input.
     """
     from mmbench.selection.metrics import METRICS
 
@@ -572,7 +582,7 @@ def _metric_rows(cell: Cell, metrics: Sequence[str]) -> list[dict]:
 def _line_rows(cell: Cell, known: Mapping[tuple[Key, str], Published]) -> list[dict]:
     """Return the rows of the long table for the least-squares line of accuracy on margin ratio.
 
-    A table cell has these rows only if a paper states the line.
+    If the regression line of the table cell is not published, the list is empty.
     """
     record = min(cell.done, key=lambda record: record.at)
     arrays = cell.arrays(record) if (cell.key, f"{LINE}slope") in known else {}
@@ -585,8 +595,9 @@ def _line_rows(cell: Cell, known: Mapping[tuple[Key, str], Published]) -> list[d
     values = zip(("slope", "intercept", "r", "p"), line, errors, strict=False)
     n = int(points.separable.sum())  # the line has one point per separable pair of classes
     rows = (cell.row(f"{LINE}{name}", measured=v, se=error, n=n) for name, v, error in values)
-    # There is no comparison band, for two reasons: the paper states no standard errors, and the two
-    # lines are dependent, since both are fitted to the same pairs of classes.
+    # There is no comparison band, for two reasons: the paper states no standard errors, and the
+    # published and the measured line are dependent, since both are fitted to the same pairs of
+    # classes.
     return [_compared(cell, row, known.get((cell.key, row["metric"])), False) for row in rows]
 
 
@@ -618,8 +629,8 @@ def _counting_deviation(cell: Cell, metric: str, mean: float) -> float:
 def _compared(
     cell: Cell, row: dict[str, Any], published: Published | None, compare: bool
 ) -> dict[str, Any]:
-    """Add the published value to a row of the long table and, if the values can be compared, the
-    comparison band.
+    """Add the published value to a row of the long table. If this value can be compared with the
+    measured value, also add the comparison band.
     """
     if published is None:
         return row
@@ -629,7 +640,7 @@ def _compared(
     for part, verb in (("n_train", "trained"), ("n_test", "tested")) if compare else ():
         sizes = {record.split[part] for record in cell.done}
         # Some papers state the number of rows of one pair of classes, not of all classes. The
-        # published number may be equal to either of the two numbers here.
+        # published number is therefore compared with both numbers of rows in the records.
         pairs = {record.split.get(f"{part}_pair") for record in cell.done}
         if published[part] not in (None, *pairs) and sizes - {published[part]}:
             ours = " or ".join(str(size) for size in sorted(sizes))
@@ -655,10 +666,11 @@ def _place(row: Row) -> tuple[Key, str]:
 
 
 def differences(frame: pd.DataFrame) -> tuple[int, ...]:
-    """Count the published differences between machines, and the differences that are reproduced.
+    """Count the published differences between machines, and how many of them the measured values
+    reproduce.
 
-    The published values of two machines on the same data set, kernel and metric give one
-    difference.
+    A difference is taken between the values of two machines on the same data set, kernel and
+    metric.
 
     The noise level is two standard errors of the difference between two measured means. Published
     differences are compared with the noise level of the measured means, since papers seldom state
@@ -667,8 +679,8 @@ def differences(frame: pd.DataFrame) -> tuple[int, ...]:
     Returns three counts:
 
     1. published differences above the noise level;
-    2. differences counted in 1, if the measured difference has the same sign;
-    3. differences counted in 2, if the measured difference is also above the noise level.
+    2. cases of 1 in which the measured difference has the same sign;
+    3. cases of 2 in which the measured difference is also above the noise level.
     """
     counts = np.zeros(3, dtype=int)
     compared = rows_of(frame[frame.in_band.notna()])

@@ -8,8 +8,8 @@ from typing import Any
 from mmbench.jobs.job import Job
 from mmbench.jobs.store import grouped
 
-#: Description of an official test part. If a stored table contains this text, its results are from
-#: an official test part.
+#: Description of an official test part. If a stored table contains this text, the results in the
+#: table were measured on an official test part.
 OFFICIAL = "the official test part"
 
 
@@ -46,7 +46,8 @@ def protocol(jobs: Sequence[Job], label: Callable[[str], str]) -> tuple[str, ...
 
 
 def _each(jobs: Iterable[Job], describe: Callable[[list[Job]], str]) -> str:
-    """Return one text with the results of `describe` for the jobs of each data set.
+    """Apply the function `describe` to the jobs of each data set, and return all descriptions as
+    one text.
 
     Data sets with the same description are listed together.
     """

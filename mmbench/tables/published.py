@@ -1,11 +1,12 @@
 """Published numbers, read from the files ``published/*.csv`` of the package.
 
 Each file contains the numbers of one published table, with one number per row. The columns
-`dataset` and `machine` contain mmbench's names. The columns `printed_dataset` and `printed_method`
-contain the paper's names. The column `std` contains the number that the paper prints after +/- or
-in parentheses. The column `std_is` states whether `std` is probably the standard deviation over
-splits (``sd``) or the standard error of the mean (``se``). If `usable` is "no", the number is not
-compared with measured values, and the column `reason` states the reason.
+`dataset` and `machine` contain the names of data sets and machines in mmbench. The columns
+`printed_dataset` and `printed_method` contain the names that the paper prints. The column `std`
+contains the number that the paper prints after +/- or in parentheses. The column `std_is` states
+whether `std` is probably the standard deviation over splits (``sd``) or the standard error of the
+mean (``se``). If `usable` is "no", the number is not compared with measured values, and the column
+`reason` states the reason.
 """
 
 from __future__ import annotations
@@ -61,8 +62,9 @@ def table_of_experiment(experiment: str) -> str | None:
     """Return the name of the published table that an experiment reproduces, or None.
 
     The name of the experiment begins with the name of the published table. The rest of the name of
-    the experiment denotes a quick (smoke) version or a part of the full experiment. If the name
-    begins with the names of several published tables, the longest of them is returned.
+    the experiment denotes a quick (smoke) version or a part of the full experiment. If the name of
+    the experiment begins with the names of several published tables, the longest of these names is
+    returned.
 
     Examples
     --------

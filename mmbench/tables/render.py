@@ -1,9 +1,10 @@
 """Conversion of tables to Markdown and LaTeX, and of the long table to CSV.
 
 LaTeX text for articles is rendered from the template ``table.tex``. In LaTeX, each block of a table
-is a float with a caption and a label (``tab:NAME``, ``tab:NAME-2``, ...). Wide blocks are shrunk. A
-long block, and the notes below the blocks, can continue on the next page. The long table has one
-row per table cell and metric; see `mmbench.tables.frame`.
+is a float with a caption and a label (``tab:NAME``, ``tab:NAME-2``, ...). Blocks that are wider
+than the text are shrunk to the width of the text. A long block, and the notes below the blocks, can
+continue on the next page. The long table has one row per table cell and metric; see
+`mmbench.tables.frame`.
 """
 
 from __future__ import annotations
@@ -31,7 +32,7 @@ def to_csv(sheets: Sequence[Sheet]) -> str:
     """Return the long tables of several experiments as one CSV text.
 
     If a data set differs from the data set that the paper used, the column ``note`` describes the
-    difference. In other formats, this text is a footnote.
+    difference. In Markdown and LaTeX, the difference is described in a footnote.
     """
     import pandas as pd
 
@@ -139,7 +140,8 @@ ESCAPES = str.maketrans(
         "~": r"\textasciitilde{}",
         "<": r"\textless{}",
         ">": r"\textgreater{}",
-        # LaTeX would read a bracket at the start of a row as an argument of the preceding ``\\``.
+        # LaTeX would read an opening bracket at the start of a row as an argument of the preceding
+        # ``\\``.
         "[": "{[}",
         "]": "{]}",
         **dict.fromkeys("\n\t", " "),
@@ -164,7 +166,7 @@ def to_latex(table: Table) -> str:
     """
     name = re.sub(r"[^A-Za-z0-9]+", "-", table.title.partition(":")[0])
     footnotes = [(f"[{k}]", text) for k, text in enumerate(table.footnotes, 1)]
-    tags = ("<%", "%>", "<<", ">>", "<#", "#>")  # without braces, since LaTeX code contains braces
+    tags = ("<%", "%>", "<<", ">>", "<#", "#>")  # braces would clash with LaTeX code
     made = environment("mmbench.tables", (escape, groups, row), tags, keep_trailing_newline=True)
     template = made.get_template("table.tex")
     return template.render(table=table, name=name, footnotes=footnotes, max_rows=MAX_ROWS)
@@ -203,7 +205,7 @@ def escape(text: str) -> str:
 
 def groups(columns: tuple[Column, ...]) -> list[str]:
     """Return two lines of LaTeX: the headings of the column groups, and the horizontal rules below
-    the headings.
+    these headings.
     """
     if not any(column.group for column in columns):
         return []

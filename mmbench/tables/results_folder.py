@@ -38,7 +38,7 @@ SPLITS = "splits.csv.gz"
 REFERENCE = "reference"
 #: Exceptions that can be raised when a damaged table is read from a file.
 DAMAGED = (ValueError, OSError, EOFError, zlib.error)
-#: Columns of the table with one row per test row.
+#: Columns of the table of predictions, which has one row per test row.
 PREDICTION_COLUMNS = (*PLACE, "row", "label", "predicted", "decision", "record")
 
 #: Type of a function that returns the plan of the experiment in a folder. The plan is made from the
@@ -58,15 +58,15 @@ class Experiment:
     folder : Path
         Folder of the experiment or of the reference table.
     plan : Plan
-        Plan of the jobs. The plan of a reference table is made from the configuration with the same
-        name.
+        Plan of the jobs. The plan of a reference table is made from the configuration with the name
+        of the reference table.
     records : sequence of Record
         Records of planned jobs, including failed jobs. A reference table has no records.
     remarks : tuple of str
         Sentences on damaged records and on records whose settings differ from the plan, to be
         printed below the tables.
     include_failed : bool, default=False
-        Whether means include splits with a failed fit.
+        Whether means include splits on which the training of a binary classifier failed.
     frame : DataFrame, optional
         The long table for a reference table, or None for an experiment with records.
     deviations : mapping of str to sequence of str
@@ -132,7 +132,7 @@ class Experiment:
 
     @cached_property
     def stored_splits(self) -> dict[Key, list[Row]]:
-        """For each table cell of a reference table, its rows of the split table in the file
+        """For each table cell of a reference table, the rows of the table cell in the file
         `splits`.
         """
         if self.has_records or self.splits is None:
@@ -342,7 +342,7 @@ def folders_in(path: Path) -> list[Path]:
         raise UserError(f"{path}: {kind}")
     for plan in (path / PLAN, *path.glob(f"*/{PLAN}")):
         if plan.is_file() and not (plan.parent / CONFIG).is_file():
-            with suppress(UserError):  # `RecordStore` restores a missing configuration
+            with suppress(UserError):  # `RecordStore` restores the configuration from the plan
                 RecordStore(plan.parent)
     if (path / CONFIG).is_file() or (path / CSV).is_file():
         return [path]

@@ -1,10 +1,10 @@
 """The class `Sheet`: the results from which a layout builds the printed table of an experiment.
 
-A layout is a function. A `Sheet` contains the long table and the records of the experiment, and
-footnotes. The long table has one row per metric and combination of data set, kernel, degree,
-machine and training size; see `mmbench.tables.frame`. In this module, a `place` is a combination of
-data set, kernel, degree and training size, stored as a `Key` with an empty machine. A table with
-one column per machine has one row per `place`.
+A layout is a function that returns the printed table of a `Sheet`. A `Sheet` contains the long
+table and the records of the experiment, and footnotes. The long table has one row per metric and
+combination of data set, kernel, degree, machine and training size; see `mmbench.tables.frame`. In
+this module, a `place` is a combination of data set, kernel, degree and training size, stored as a
+`Key` with an empty machine. A table with one column per machine has one row per `place`.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ LEAK = "LEAK: parameters were selected by the accuracy on the test part, which i
 #: If a table has at least this number of data sets, a footnote on all data sets does not list their
 #: names.
 MANY = 4
-#: Type of a kernel's name with its degree.
+#: Type of a pair: name of a kernel, and degree of a polynomial kernel (else None).
 KernelKey = tuple[str, int | None]
 
 
@@ -110,7 +110,9 @@ class Sheet:
     # -- records ---------------------------------------------------------------------------------
 
     def by_split(self, key: Key, metric: str = METRIC) -> dict[Split, float]:
-        """Return the value of a metric on each split that enters the mean of a table cell."""
+        """Return the values of a metric on the splits over which the mean of a table cell is
+        computed.
+        """
         if key in self.cells:
             return {at: v for at, v in self.cells[key].values(metric) if not isinstance(v, str)}
         with converted(f"{self.experiment.splits}: not a split table of mmbench", ValueError):
@@ -179,8 +181,9 @@ class Sheet:
             sizes = found[name] = {}
             for part in ("n_train", "n_test", "n_features", "n_classes"):
                 if counts := {int(float(line[part])) for line in own if line.get(part)}:
-                    # The record of a classifier from another package has only one pair of classes.
-                    # Therefore the number of classes is the maximum over all records.
+                    # The record of a classifier from another package names only one pair of
+                    # classes, even for data sets with more classes. Therefore, the number of
+                    # classes is the maximum over all records.
                     ends = {max(counts) if part == "n_classes" else min(counts), max(counts)}
                     sizes[part] = " to ".join(map(str, sorted(ends)))
         for name in found.keys() & card_names():
@@ -259,13 +262,15 @@ class Sheet:
         return self._rows.get((key, metric), absent_row())
 
     def line(self, place: Key, metric: str, machines: Sequence[str] = ()) -> list[Row]:
-        """Return the rows of the long table for one `place` and one metric, with one row per
-        machine.
+        """Return the rows of the long table for one metric and one `place` (data set, kernel and
+        training size), with one row per machine.
         """
         return [self.row(place._replace(machine=m), metric) for m in machines or self.machines]
 
     def value(self, key: Key, metric: str) -> float | None:
-        """Return the measured value of a metric in a table cell, or None if it was not measured."""
+        """Return the measured value of a metric in a table cell, or None if there is no measured
+        value.
+        """
         return self.row(key, metric).measured
 
     def wide(
@@ -410,7 +415,7 @@ class Sheet:
 
 
 def has_other_code(record: Record) -> bool:
-    """Return whether the installed code (machine, preprocessing) differs from a record's code."""
+    """Return whether the code of machine or preprocessing has changed since a record was made."""
     with suppress(UserError):  # raised if the machine no longer exists
         today = identity(record.job)
         return any(record.code.get(part) != today.get(part) for part in ("fingerprint", "steps"))

@@ -69,8 +69,8 @@ def difference_se(
     On an official test set, the measured and the published machine are tested on the same rows, so
     that their sampling errors have a correlation r. The difference of the two sampling errors has
     the variance ``2 counting^2 (1 - r)``. Two similar machines misclassify mostly the same rows, so
-    that r is above one half. Then the added variance ``counting^2`` is larger than ``2 counting^2
-    (1 - r)``.
+    that r is above one half. Therefore, the added variance ``counting^2`` is an upper bound on ``2
+    counting^2 (1 - r)``.
 
     Examples
     --------
@@ -154,17 +154,18 @@ def welch_p(first: ArrayLike, second: ArrayLike) -> NDArray:
 def win_tie_loss(first: ArrayLike, second: ArrayLike) -> tuple[int, ...]:
     """Return the numbers of wins, ties and losses of the first against the second machine.
 
-    `first` and `second` have the shape (3, n_datasets). Their rows contain the mean, the standard
-    deviation and the number of splits on each data set. The machine with the larger mean on a data
-    set wins if the p-value of Welch's t-test is below `LEVEL`. Otherwise, the machines tie.
+    `first` and `second` have the shape (3, n_datasets). The rows of both arrays contain the mean,
+    the standard deviation and the number of splits on each data set. The machine with the larger
+    mean on a data set wins if the p-value of Welch's t-test is below `LEVEL`. Otherwise, the
+    machines tie.
     """
     signs = np.sign(np.subtract(first, second)[0]) * (welch_p(first, second) < LEVEL)
     return tuple(int(np.sum(signs == sign)) for sign in (1, 0, -1))
 
 
 def best_and_worst(means: pd.DataFrame, decimals: int | None = 2) -> dict[Any, tuple[int, int]]:
-    """For each machine, count the data sets on which its mean is the largest, and the data sets on
-    which it is the smallest.
+    """For each machine, count the data sets on which the machine has the largest mean, and the data
+    sets on which the machine has the smallest mean.
 
     `means` has one row per data set and one column per machine. Only data sets without missing
     means are counted. Means are rounded to `decimals` decimals before they are compared, unless
@@ -202,8 +203,8 @@ class Ranks:
 
     @property
     def concordance(self) -> float:
-        """Kendall's coefficient of concordance W, from 0 (the ranks on the data sets are unrelated)
-        to 1 (the ranks are the same on all data sets).
+        """Kendall's coefficient of concordance W. W is 1 if the ranks of the machines are the same
+        on all data sets, and 0 if all machines have the same mean rank.
         """
         return self.statistic / (self.n * (len(self.means) - 1))
 
@@ -277,8 +278,8 @@ def paired_p(differences: ArrayLike, test_to_train: float = 0.0) -> float:
 
     Notes
     -----
-    Different splits of a data set have training rows in common, so that their results are
-    dependent. The uncorrected paired t-test ignores the dependence of the splits, and reports
+    Different splits of a data set have training rows in common, so that results on different splits
+    are dependent. The uncorrected paired t-test ignores the dependence of the splits, and reports
     significant differences too often. The corrected resampled t-test estimates the variance of the
     mean difference over n splits by ``(1/n + test_to_train) var`` instead of ``var/n``, where var
     is the variance of the differences. The corrected resampled t-test is meant for test sets that
@@ -444,8 +445,8 @@ def signed_rank_posterior(differences: ArrayLike, rope: float) -> Posterior:
 
     The posterior probabilities are estimated from Monte Carlo draws. In each draw, the data sets
     are given random weights from a Dirichlet distribution. The prior is an additional data set with
-    difference 0. The parameter of the Dirichlet distribution is 1/2 for this data set, and 1 for
-    every other data set.
+    difference 0. The parameter of the Dirichlet distribution is 1/2 for the additional data set,
+    and 1 for every other data set.
 
     There are three classes of pairs of data sets: "worse", "equivalent" and "better". The class of
     a pair depends on the mean of the differences on its two data sets. The weight of a pair is the
@@ -453,8 +454,9 @@ def signed_rank_posterior(differences: ArrayLike, rope: float) -> Posterior:
     the largest sum of weights. The posterior probability of a class is the fraction of draws with
     this class as the outcome.
 
-    `differences` contains, for each data set, the difference between the means of two machines. A
-    difference between -`rope` and `rope` counts as practically equivalent.
+    `differences` contains, for each data set, the difference between the means of two machines. Two
+    machines are practically equivalent on a data set if their difference is between -`rope` and
+    `rope`.
 
     Examples
     --------
@@ -472,7 +474,7 @@ def signed_rank_posterior(differences: ArrayLike, rope: float) -> Posterior:
     return Posterior(*(np.bincount(sides.argmax(axis=1), minlength=3) / DRAWS).tolist())
 
 
-@lru_cache(maxsize=1)  # one cached value suffices: most tests of a table have the same n
+@lru_cache(maxsize=1)  # one cached array suffices, since most tests in a table have the same n
 def _weights(n: int) -> NDArray:
     """Return an array of shape (DRAWS, n): random weights of `n` data sets, drawn from a Dirichlet
     distribution. The first data set is the prior of `signed_rank_posterior`.

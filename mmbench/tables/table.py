@@ -20,7 +20,8 @@ __all__ = ["Column", "Grid", "Table"]
 NOTHING = "–"
 
 
-#: Pattern that marks the end of the measured value in the text of a table cell.
+#: Pattern for the text that follows the measured value in a table cell: a slash, a comparison mark,
+#: a footnote mark, or nothing.
 MEASURED_END = re.compile(r" / | ?[✓~✗[]|$")
 
 
@@ -31,7 +32,7 @@ class Shown(str):
     """
 
     row: Row
-    #: Whether the text of the table cell is printed in bold, up to the end of the measured value.
+    #: Whether the measured value in the text is printed in bold.
     bold = False
 
     def __new__(cls, text: str, row: Row) -> Shown:
