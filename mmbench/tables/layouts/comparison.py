@@ -4,8 +4,8 @@ The layout `comparison` shows mean ranks over data sets, with Nemenyi's critical
 all data sets, the first machine is compared with every other machine by Wilcoxon's signed-rank test
 and by the Bayesian signed-rank test. On each data set, the first machine is compared with every
 other machine by two tests over splits: the corrected resampled t-test and the Bayesian correlated
-t-test. On an official test part, McNemar's test of the predictions replaces both tests over splits.
-Holm's method adjusts the p-values of each block for multiple tests.
+t-test. If all runs have the same test rows, McNemar's test of the predictions replaces both tests
+over splits. Holm's method adjusts the p-values of each block for multiple tests.
 """
 
 import math
@@ -51,16 +51,16 @@ from mmbench.tables.statistics import (
 )
 from mmbench.tables.table import NOTHING, Grid, Table, join, kernel_caption, numbers, words
 
-#: Name of each paired test in the caption of the block of differences. After the p-value of the
-#: t-test, the letter d stands for an effect size.
+#: Name of each paired test in the caption of the block of differences. The letter d stands for the
+#: effect size that follows the p-value of the t-test.
 TESTS = {RESAMPLED: "the corrected resampled t-test; d", MCNEMAR: MCNEMAR}
-#: Half width of the region of practical equivalence: for accuracies in per cent, and for other
-#: metrics.
+#: Half width of the region of practical equivalence: `ROPE_PCT` for accuracies in per cent, and
+#: `ROPE` for all other metrics.
 ROPE_PCT, ROPE = 1.0, 0.01
 
 
 def rope_of(metric: str) -> float:
-    """Return the largest absolute difference of a metric that counts as practically zero."""
+    """Return the largest absolute difference of a metric that is treated as practically zero."""
     return ROPE_PCT if metric == METRIC else ROPE
 
 
@@ -182,7 +182,7 @@ def _over_splits(sheet: Sheet, metric: str) -> list[Grid]:
     """Return two table blocks that compare the first machine with all others on each data set.
 
     Two tests are used: the corrected resampled t-test and the Bayesian correlated t-test. If the
-    data set has an official test part, McNemar's test replaces both.
+    data set has an official test part, McNemar's test replaces both tests.
     """
     others, decimals = sheet.machines[1:], decimals_of(metric)
     keys = [place._replace(machine=machine) for place in sheet.places for machine in others]

@@ -62,7 +62,7 @@ def _accuracy_or_errors(row: Row) -> str:
 
 def machines(sheet: Sheet) -> Table:
     """Return a table with one block per data set, kernel and training size. In each block, the
-    machines are sorted by their results. Machines with missing splits are last.
+    machines are sorted by their results. Machines with missing splits are listed last.
     """
     shown = [name for name in sheet.metrics if name != CONFUSION] or [METRIC]
     grids = [_ranked(sheet, place, shown) for place in sheet.places]

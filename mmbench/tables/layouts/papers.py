@@ -52,7 +52,7 @@ from mmbench.tables.table import (
 
 
 def mmrm_accuracies(sheet: Sheet) -> list[Grid]:
-    """Return the accuracies of the MMRM paper's table 1, one block per kernel."""
+    """Return the blocks for table 1 of the MMRM paper: accuracies, with one block per kernel."""
     sheet.kernels.sort(key=lambda kernel: ("linear", "poly", "rbf").index(kernel[0]))
     return paired(sheet, caption="{}")
 
@@ -250,9 +250,9 @@ def mamc_times(sheet: Sheet) -> list[Grid]:
     """Return a table block of CPU seconds, and a table block of CPU seconds relative to the MAMC.
 
     Measured and published CPU seconds are not comparable, since the paper used another computer and
-    another program. The ratios are comparable.
+    another program. Measured and published ratios are comparable.
     """
-    # The MAMC is included even if it was not run, since published times are divided by the
+    # The MAMC is included even if the MAMC was not run, since published times are divided by the
     # published times of the MAMC.
     names = list(dict.fromkeys((*sheet.machines, "mamc")))
     known = (p for p in sheet.published if p["metric"] == "seconds" and p["value"] is not None)
@@ -272,7 +272,7 @@ def mamc_times(sheet: Sheet) -> list[Grid]:
 
     grids = [block("CPU seconds", seconds_text, seconds), block("Ratio", _ratio_text, ratios)]
     # Some of the published times are missing in the surviving text of the paper. Therefore, the
-    # paper's own counts of its shortest and longest times are shown.
+    # published counts of shortest and longest times are read from the paper, and not computed.
     values = {(row["metric"], row["machine"]): row["value"] for row in sheet.published}
     counts, texts = best_and_worst(-seconds[0][sheet.machines], decimals=None), []
     for m in sheet.machines:
@@ -306,7 +306,7 @@ def _wins(sheet: Sheet, side: Side) -> dict[str, list[str]]:
 
     The text is "k of n", where n is the number of data sets with results of both machines.
     """
-    means = side["mean"].map(lambda mean: round(mean, 2))  # the means as printed in the table
+    means = side["mean"].map(lambda mean: round(mean, 2))  # rounded as in the printed table
     if "fsvm" not in means:
         return {}
     ours = means["fsvm"]
@@ -340,8 +340,8 @@ def fsvm_times(sheet: Sheet) -> Iterator[Grid]:
 
 
 def fsvm_sizes(sheet: Sheet) -> list[Grid]:
-    """Return a table block of the numbers of rows, classes and features, in our data and in the
-    paper's data.
+    """Return a table block of the numbers of rows, classes and features, both in the data sets of
+    mmbench and in the paper.
     """
     from mmbench.datasets import card_names, load_card
 

@@ -213,7 +213,8 @@ def times(sheet: Sheet) -> Iterator[Grid]:
 def _times_of(sheet: Sheet, base: Key) -> list[Grid]:
     after, whole = seconds(sheet, base)
     machines, rmms = list(after), [machine for machine in after if machine != SVM]
-    # The errors of an RMM are shown once, since they are the same with and without a warm start.
+    # An RMM makes the same errors with and without a warm start. Therefore, its errors are shown
+    # only once.
     tested = [m for m in sheet.machines if not sheet.label(m).endswith(COLD)]
     parts, ratios, totals = [], [], []
     for size, own in after.iterrows():

@@ -27,9 +27,9 @@ def trainings(sheet: Sheet, kernel: KernelKey) -> pd.DataFrame:
     """Return a data frame of certificates and CPU milliseconds, one row per training of a pair of
     classes.
 
-    The CPU time is the mean over all pairs of classes of a job. The column ``excess`` is the
-    relative difference between the solver's objective and the lowest objective that any solver
-    reaches on the problem. Missing numbers are replaced by infinity.
+    The CPU time of a training is the mean over all pairs of classes of the job. The column
+    ``excess`` is the relative difference between the solver's objective and the lowest objective
+    that any solver reaches on the problem. Missing numbers are replaced by infinity.
     """
     rows = [
         (
