@@ -3,8 +3,8 @@ per table cell.
 
 The pages of the report are rendered from the templates in the folder ``templates``. The folder
 ``assets`` contains the style sheet and the script of the pages. The library plotly draws
-interactive pictures. The library is copied into the report, so that the report can be read without
-internet access.
+interactive pictures. The library plotly is copied into the report, so that the report can be read
+without internet access.
 """
 
 from collections.abc import Callable, Sequence

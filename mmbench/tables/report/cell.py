@@ -36,8 +36,8 @@ LONGEST = 60
 
 
 def write_cells(site: Site, view: View) -> None:
-    """For each table cell with records or a stored split table, write its page, and its rows of the
-    split table as a CSV file.
+    """For each table cell with records or stored rows of the split table, write a page of the
+    report, and a CSV file with the rows of the split table.
     """
     experiment = view.experiment
     keys = [None, *view.pages, None]
@@ -68,7 +68,7 @@ def write_cells(site: Site, view: View) -> None:
 
 
 def stored_cells(experiment: Experiment) -> Iterator[tuple[Key, Cell]]:
-    """Yield the table cells of a reference table: rows of its split table, without records."""
+    """Yield the table cells of a reference table, with rows of the split table, but no records."""
     table = pd.read_csv(str(experiment.splits)).reindex(columns=[*SPLIT_COLUMNS])
     rows = rows_of(table.convert_dtypes())
     for key, lines in experiment.stored_splits.items():
@@ -87,7 +87,7 @@ def surface(records: Sequence[Record]) -> dict[str, Any] | None:
     further parameters, the score on a split is the best score over the values of these parameters.
 
     The key ``metric`` of the returned dict contains the heading of the scores. Accuracies are
-    multiplied by 100. Returns None if there are no selection scores, or if a parameter has more
+    converted to per cent. Returns None if there are no selection scores, or if a parameter has more
     than `LONGEST` values.
     """
     records = [record for record in records if record.selection.get("scores")]
@@ -116,7 +116,7 @@ def surface(records: Sequence[Record]) -> dict[str, Any] | None:
     metric = records[0].job.select.metric
     best = scores.dropna().groupby(["down", "across", "split"]).score.max()
     mean = (100 if metric == ACCURACY else 1) * best.groupby(["down", "across"]).mean()
-    heat = (mean - mean.min()) / (mean.max() - mean.min())  # NaN, as 0/0, if all scores are equal
+    heat = (mean - mean.min()) / (mean.max() - mean.min())  # NaN (0/0) if all scores are equal
     rows = grids[down] if down else [""]
     index = pd.MultiIndex.from_product([rows, grids[across]])
     columns = {"score": mean, "heat": heat.fillna(1.0).round(3), "chosen": choices}
@@ -148,8 +148,9 @@ def pair_lines(records: Sequence[Record]) -> list[dict[str, Any]]:
     """For each pair of classes, return a summary of the certificates on all splits.
 
     The summary contains the largest duality gap and the largest constraint violation, and the mean
-    numbers of support vectors, iterations and seconds. The duality gap of a fit is infinite if its
-    dual bound is unknown. Fits without a certificate have neither gap nor violation.
+    numbers of support vectors, iterations and seconds. If the dual bound of a training is unknown,
+    the duality gap is infinite. Trainings without a certificate are not used for the largest
+    duality gap and the largest violation.
     """
     every = (fit for record in records for fit in record.per_pair)
     lines = []

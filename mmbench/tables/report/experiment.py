@@ -35,8 +35,8 @@ def write_experiment(site: Site, view: View) -> None:
 def drawings(site: Site, view: View) -> list[dict[str, str]]:
     """Draw the figures of an experiment as SVG files.
 
-    Returns one dict per figure, with the keys ``title``, ``file`` and ``words`` (the text of the
-    figure).
+    Returns one dict per figure, with the keys ``title``, ``file`` and ``words`` (the numbers in the
+    figure as text).
 
     If no figure can be drawn from a reference table, the images in the folder of the reference
     table are copied. If drawing fails, ``file`` is empty, and ``words`` is the error message.
@@ -62,7 +62,7 @@ def drawings(site: Site, view: View) -> list[dict[str, str]]:
 def _write_files(site: Site, view: View) -> dict[str, str]:
     """Write the files for download.
 
-    Returns the description of each file, with file names as keys.
+    Returns a dict from file names to descriptions.
     """
     files = {"table.csv": "all cells and metrics"}
     site.text(f"{view.folder}/table.csv", to_csv([view.sheet]))

@@ -81,13 +81,13 @@ def scatter(
 
     On hover, a point shows the details of its table cell. A click on the point opens the page of
     the table cell. If `y` is None, the vertical axis has one category per data set, and each point
-    has a horizontal error bar. If, in addition, there are more machines than markers, the vertical
-    axis has one category per machine, and points have no error bars.
+    has a horizontal error bar. If `y` is None and there are more machines than markers, the
+    vertical axis has one category per machine, and points have no error bars.
 
-    If `named` is true, the name of the machine is written beside each hollow point. If, in
-    addition, `y` is given and there are more machines than markers, the name is written beside
-    every point. The relative path `root` leads to the folder of the linked pages. The keyword
-    arguments `layout` are properties of the plotly layout.
+    If `named` is true, the name of the machine is written beside each hollow point. If `named` is
+    true, `y` is given and there are more machines than markers, the name is written beside every
+    point. The relative path `root` leads to the folder of the linked pages. The keyword arguments
+    `layout` are properties of the plotly layout.
     """
     several, shared = len(view.sheet.kernels) > 1, share_marks(view)
     traces = []
@@ -179,7 +179,7 @@ def differences(view: View) -> dict[Key, float]:
 
 
 def machine_differences(view: View, gains: Mapping[Key, float]) -> Spec:
-    """Return a picture of each other machine's difference in accuracy from the first machine, on
+    """Return a picture of every other machine's accuracy minus the first machine's accuracy, on
     each data set.
     """
     points = []

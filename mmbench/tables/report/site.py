@@ -59,7 +59,8 @@ class Site:
         ours = index.is_file() and GENERATOR in index.read_text("utf-8", "replace")[:2000]
         if folder.exists() and not ours and any(folder.iterdir()):
             raise UserError(f"{folder}: contains other files than a report; give an empty folder")
-        # until the report is finished, this page identifies the folder as a report
+        # the overview page marks the folder as a report, even if a later error leaves the report
+        # unfinished
         self.text(INDEX, f'<!doctype html>{GENERATOR}"><title>unfinished</title>Unfinished report')
         for asset in files("mmbench.tables.report").joinpath("assets").iterdir():
             self.text(f"assets/{asset.name}", asset.read_text(encoding="utf-8"))
@@ -139,8 +140,8 @@ def footnotes(text: str) -> tuple[str, list[str]]:
 
 
 def most_confused(confusion: Mapping[str, Sequence[int]]) -> int:
-    """Return the largest number of confusions between two classes in a confusion matrix, or 1 if
-    there are no confusions.
+    """Return the largest off-diagonal entry of a confusion matrix, or 1 if all off-diagonal entries
+    are 0.
     """
     rows = enumerate(confusion.values())
     errors = (count for k, counts in rows for j, count in enumerate(counts) if j != k)

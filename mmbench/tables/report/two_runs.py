@@ -36,9 +36,9 @@ def changes(before: View, after: View) -> pd.DataFrame:
     The column ``key`` contains the key of the table cell. The columns ``before`` and ``after``
     contain the measured values of the experiment's metric in the two runs. ``gain`` is the accuracy
     (%) in the run `after` minus the accuracy in the run `before`, and ``error`` is the standard
-    error of ``gain``. ``how`` is the name of the test, and ``p`` is the adjusted p-value. Without a
-    test, ``how`` is empty and ``p`` is NaN. ``ratio`` is the CPU time per split of the run `after`
-    divided by the CPU time per split of the run `before`.
+    error of ``gain``. ``how`` is the name of the test, and ``p`` is the p-value adjusted by Holm's
+    method. Without a test, ``how`` is empty and ``p`` is NaN. ``ratio`` is the CPU time per split
+    of the run `after` divided by the CPU time per split of the run `before`.
 
     ``same`` is true if the absolute value of ``gain`` is below 1e-6. ``beyond_noise`` is true if
     the accuracies differ significantly at the level `LEVEL`. ``verdict`` is "better", "worse",
@@ -96,7 +96,7 @@ def _test(before: View, after: View, key: Key) -> tuple[float, float, str, float
 def _gaps(before: View, after: View, key: Key) -> list[float]:
     """Return the differences in accuracy between two runs, one per split.
 
-    Returns an empty list unless both runs have the same splits, with the same rows.
+    If the runs have different splits, or splits with different rows, the list is empty.
     """
     old, new = (
         {(r["source"].at, r["split_hash"]): r[METRIC] for r in (cell.counted if cell else ())}
@@ -108,9 +108,9 @@ def _gaps(before: View, after: View, key: Key) -> list[float]:
 def runs_to_compare(views: Sequence[View]) -> list[tuple[View, View]]:
     """Return the pairs of runs to be compared.
 
-    The first run of an experiment is compared with each later run. If there are only two runs, of
-    different experiments with common table cells, the two runs are compared. Smoke versions (quick
-    test runs) are not compared with full experiments.
+    The first run of an experiment is compared with each later run. If there are only two runs, and
+    these belong to different experiments with common table cells, the two runs are compared. Smoke
+    versions (quick test runs) are not compared with full experiments.
     """
     groups = grouped(((view.sheet.plan.name, view.sheet.plan.smoke), view) for view in views)
     pairs = [(group[0], later) for group in groups.values() for later in group[1:]]

@@ -81,15 +81,15 @@ METRIC_NAMES = {
     "n_support": "support vectors per pair",
 }
 
-#: Metrics of the certificates of the fits in one table cell: largest gap, tolerance, and largest
-#: violation.
+#: Metrics of the certificates in one table cell: largest duality gap, tolerance for the gap, and
+#: largest constraint violation.
 CERTIFICATE = ("worst_gap", "gap_tolerance", "worst_violation")
 
 #: Type of a list of pairs (name, value). A page shows the list as an HTML description list.
 Facts = list[tuple[str, str]]
 
-#: Statuses of table cells whose fits all ended as intended or have no certificate. The summary of
-#: an experiment counts complete table cells with any other status as doubtful.
+#: Statuses of table cells in which all trainings ended as intended or have no certificate. The
+#: summary of an experiment counts complete table cells with any other status as doubtful.
 SOUND = (*FINISHED, Status.UNCERTIFIED)
 
 
@@ -110,7 +110,7 @@ class View:
         self.cells, self.table = sheet.cells, arrange(sheet)
         self.title = self.table.title.removeprefix(f"{self.name}: ")
         path = experiment.folder / CONFIG
-        text = re.sub(r"\\(\W|_)", r"\1", experiment.text or "")  # Markdown without escapes
+        text = re.sub(r"\\(\W|_)", r"\1", experiment.text or "")  # remove escapes of Markdown
         #: Configuration of the run as text, or an empty text if the experiment has no records.
         self.config = path.read_text("utf-8", "replace") if self.has_records else ""
         #: Sentences on the whole run, such as versions and damaged records. For a reference table,
@@ -124,8 +124,8 @@ class View:
         #: Metric for which measured and published values are compared.
         self.metric = sheet.metric
         rows = (sheet.row(key, self.metric) for key in sheet.keys)
-        #: Rows of the long table for the attribute `metric` (one row per planned table cell), and
-        #: keys of these table cells.
+        #: Rows of the long table for the metric `metric`, with one row per planned table cell. The
+        #: attribute `keys` contains the keys of these table cells.
         self.rows = [row for row in rows if row.status != PUBLISHED_ONLY]
         self.keys = [row.key for row in self.rows]
         ran = {row.key.machine for row in self.rows if row.measured is not None}
@@ -135,7 +135,8 @@ class View:
         partial = {k for k, c in self.cells.items() if len(c.done) < max(c.planned.n_splits, 1)}
         #: Keys of the table cells in which splits are missing.
         self.incomplete = (missing | partial) & {*self.keys}
-        #: Rows of the table cells in which splits are missing or whose status is not in `SOUND`.
+        #: Rows of the long table for incomplete table cells, and for table cells whose status is
+        #: not in `SOUND`.
         self.failures = [r for r in self.rows if r.key in self.incomplete or r.status not in SOUND]
         #: Records of each data set.
         self.datasets = grouped((record.job.dataset.name, record) for record in self.records)
@@ -191,9 +192,10 @@ class View:
         compared = [row.in_band for row in rows if row.in_band is not None]
         timed = sheet.frame[sheet.frame.metric.isin(SECONDS)]
         fits = [(row.status, *(sheet.value(row.key, m) for m in CERTIFICATE)) for row in rows]
-        # Gaps of fits without a tolerance are used only if no fit has a tolerance. Fits that were
-        # ended by the paper's stopping rule (status `STOPPED_BY_RULE`) are reported separately,
-        # since their gaps are not small. The gap with the largest ratio to its tolerance is shown.
+        # The summary shows the duality gap with the largest ratio of gap to tolerance. Table cells
+        # without a tolerance are used only if no table cell has a tolerance. Table cells whose
+        # trainings were ended by the paper's stopping rule (status `STOPPED_BY_RULE`) are reported
+        # separately, since their gaps are not small.
         gaps = [fit for fit in fits if fit[1] is not None]
         ended = [fit[1] for fit in gaps if fit[0] == Status.STOPPED_BY_RULE]
         known = [fit[1:3] for fit in gaps if fit[0] != Status.STOPPED_BY_RULE]
@@ -261,7 +263,9 @@ def published(row: Row) -> str:
 
 
 def difference(row: Row) -> str:
-    """Return measured minus published value as text, also in units of the standard error."""
+    """Return the measured minus the published value as text, and its absolute value in standard
+    errors.
+    """
     if row.in_band is None or row.measured is None or row.published is None:
         return ""
     errors = "" if row.z is None else f", {abs(row.z):.2g} standard errors"
