@@ -121,12 +121,12 @@ def draw_figure(name: str, experiment: Experiment, output: Path) -> str:
         raise UserError(f"{experiment.name}: figure {name} cannot show several training sizes")
     with converted(f"{output}: cannot write the figure", OSError), TemporaryDirectory() as folder:
         drawn = Path(folder) / output.name
-        plan = experiment.plan  # matplotlib reads text between two dollars as a formula
+        plan = experiment.plan  # escape dollars, which enclose formulas in matplotlib
         labels = {name: label.replace("$", r"\$") for name, label in plan.labels.items()}
         experiment = replace(experiment, plan=replace(plan, labels=labels))
         numbers = resolve_name(figure.draw)(experiment, drawn, **figure.options)
         content = drawn.read_bytes()
-        if output.suffix.lower() == ".svg":  # screen readers read the title
+        if output.suffix.lower() == ".svg":  # a title for screen readers
             title = f"\n <title>{escape(figure.about)}</title>".encode()
             content = re.sub(b"<svg[^>]*>", lambda tag: tag[0] + title, content, count=1)
         write_atomically(output, lambda file: file.write(content))

@@ -90,8 +90,8 @@ def _point(sheet: Sheet, key: Key, values: Mapping[str, float]) -> dict[str, Any
     """
     label, cell = sheet.label(key.machine), sheet.cells.get(key)
     found, row = re.search(r"= *([\d.]+)$", label), sheet.row(key, METRIC)
-    # Percentages of training rows with a constraint in the M4's reduced optimization problem. The
-    # list is empty without records, or if the machine does not reduce the problem.
+    # For each record, percentage of training rows that the M4 keeps in its reduced optimization
+    # problem. The list is empty without records, or if the machine does not reduce the problem.
     shares = [
         100 * record.per_pair[0]["extra"]["kept"] / record.split["n_train"]
         for record in (cell.done if cell else ())

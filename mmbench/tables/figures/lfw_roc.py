@@ -60,8 +60,8 @@ def draw(experiment: Experiment, output: Path) -> str:
 
 
 def _folds(experiment: Experiment) -> Iterator[tuple]:
-    """Yield the result of every fold that enters the means: data set, title, machine, label of the
-    machine, ROC curve, and area under the curve.
+    """Yield one tuple per fold over which the means are computed: data set, title, machine, label
+    of the machine, ROC curve, and area under the curve.
     """
     for cell in experiment.cells:
         title = f"{cell.key.dataset} ({kernel_text(cell.key.kernel, cell.key.degree)})"

@@ -2,11 +2,11 @@
 machines.
 
 A toy set is drawn at random several times. The panel of the toy set shows the draw on which the
-largest number of machines have results. If this number is equal for several draws, the panel shows
-the first of them. Since records do not contain decision boundaries, each machine is trained again
-with the recorded parameters. On the test rows, the machine's new decision values are compared with
-the decision values in the record. The figure also shows the decision boundary of the Bayes
-classifier, which uses the true distributions.
+largest number of machines have results. If several draws have the largest number of machines, the
+panel shows the first of these draws. Since records do not contain decision boundaries, each machine
+is trained again with the recorded parameters. On the test rows, the machine's new decision values
+are compared with the decision values in the record. The figure also shows the decision boundary of
+the Bayes classifier, which uses the true distributions.
 """
 
 from __future__ import annotations
@@ -62,7 +62,7 @@ def draw(experiment: Experiment, output: Path, panels: Mapping[str, str]) -> str
         grid = canvas.subplots(1, len(draws))
         for axes, (name, records) in zip(grid, draws.items(), strict=True):
             job = next(iter(records.values())).job
-            data = prepare(job, Path("datasets"), None)  # toy sets need no data file
+            data = prepare(job, Path("datasets"), None)  # toy sets are generated without files
             decisions = [(m, label(m), _decision(experiment, r, data)) for m, r in records.items()]
             axes.set_title(panels[name])
             _panel(axes, name, data, decisions)

@@ -33,8 +33,8 @@ def draw_accuracies(experiment: Experiment, output: Path) -> str:
     sheet = sheet_of(experiment, "machines", [ACCURACY] if experiment.has_records else ())
     found = {}
     for place in sheet.places:
-        # Machines are drawn from bottom to top. Because of `reversed`, machines with equal means
-        # are in the order of the table from top to bottom.
+        # Machines are drawn from bottom to top. Therefore, the order is reversed, so that machines
+        # with equal means appear in the order of the table from top to bottom.
         keys = [place._replace(machine=machine) for machine in reversed(sheet.machines)]
         values = [(sheet.label(key.machine), [*sheet.by_split(key).values()]) for key in keys]
         if own := sorted((pair for pair in values if pair[1]), key=lambda pair: fmean(pair[1])):
@@ -103,12 +103,12 @@ def draw_times(experiment: Experiment, output: Path) -> str:
 
     The first machine of the experiment is compared with every other machine. The machines are
     sorted by CPU time, with the fastest machine on top. The left panel shows the difference in
-    accuracy, averaged over data sets. The right panel shows the quartiles over data sets of the CPU
-    time relative to the first machine.
+    accuracy, averaged over data sets. For the CPU time relative to the first machine, the right
+    panel shows the three quartiles over data sets.
 
     A CPU time is the sum of the times of selection, training and test. If a machine uses parameters
     that were selected for another machine, its CPU time includes this selection. Raises UserError
-    unless the first machine and at least one other machine have results on two common data sets.
+    if no other machine has results on at least two data sets in common with the first machine.
     """
     sheet = sheet_of(experiment)
     points = {kernel_caption(*kernel): _points(sheet, kernel) for kernel in sheet.kernels}
