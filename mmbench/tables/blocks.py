@@ -135,8 +135,9 @@ def stacked(
 
     Each data set has one row per entry of the dict `texts`. The key of an entry is the text in the
     second column. The value of an entry is a function that returns the text of a table cell, given
-    the row of the long table for the accuracy. The first column contains the data set. If there are
-    several kernels and `caption` is empty, the first column also contains the kernel.
+    the row of the long table for the accuracy. The first column contains the name of the data set.
+    If there are several kernels and `caption` is empty, the first column also contains the name of
+    the kernel.
     """
     rows = []
     for place in places:
@@ -172,7 +173,7 @@ def paired(
     change: Callable[[Row], Row] = lambda row: row,
     count: Callable[[Sheet, Side], dict[str, list[str]]] | None = None,
 ) -> list[Grid]:
-    """Return table blocks with a measured row and a published row of accuracies per data set.
+    """Return table blocks of accuracies, with a measured row and a published row per data set.
 
     If `caption` is given, each kernel has its own block, and the kernel's name replaces ``{}`` in
     the caption. The function `change` is applied to each row of the long table before the row is
@@ -343,7 +344,7 @@ BETTER, WORSE = "+", "−"
 
 
 def with_results(sheet: Sheet, places: Sequence[Key], metric: str = METRIC) -> list[str]:
-    """Return the machines with a result in at least one of the rows `places`."""
+    """Return the machines that have a result for at least one of the `places`."""
     return list(map(str, sheet.wide(places, metric).dropna(axis=1, how="all")))
 
 
@@ -356,9 +357,9 @@ def ranks_of(sheet: Sheet, kernel: KernelKey, metric: str = METRIC) -> Ranks:
     """Return the mean ranks of the machines over the data sets, for one kernel.
 
     Machines without results are left out. The ranked values are means over common splits, on which
-    all ranked machines have results. Data sets without common splits are left out. Each kernel has
-    its own mean ranks, since the results of two kernels on one data set are dependent. Raises
-    ValueError for fewer than three machines or two data sets.
+    all ranked machines have results. Data sets on which the machines have no common split are left
+    out. Each kernel has its own mean ranks, since the results of two kernels on one data set are
+    dependent. Raises ValueError for fewer than three machines or fewer than two data sets.
     """
     places = sheet.places_of(kernel)
     values = sheet.common(places, with_results(sheet, places, metric), metric).dropna()
@@ -371,7 +372,7 @@ def split_gaps(
     """Return, for each split, the improvement of the machine `machine` over the machine
     `reference`.
 
-    Splits on which one of the machines has no result are left out.
+    Only splits on which both machines have results are used.
     """
     keys = (place._replace(machine=name) for name in (machine, reference))
     ours, theirs = (sheet.by_split(key, metric) for key in keys)
@@ -468,7 +469,7 @@ def dataset_gaps(
     `reference`.
 
     The improvement is the difference of the means over common splits, on which both machines have
-    results. Data sets without common splits are left out.
+    results. Data sets on which the machines have no common split are left out.
     """
     values = sheet.common(sheet.places_of(kernel), [machine, reference], metric)
     return list((sign_of(metric) * (values[machine] - values[reference])).dropna())

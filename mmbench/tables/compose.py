@@ -98,7 +98,8 @@ def legend(sheet: Sheet, metric: str, sd: bool, runs: str) -> list[str]:
 
 def _marks(sheet: Sheet, frame: pd.DataFrame, runs: str) -> list[str]:
     """Return sentences that explain the comparison marks and count the table cells with each mark.
-    The last sentence states the standard error of measured minus published value.
+    The last sentence states the standard error of the difference between the measured and the
+    published value.
     """
     compared = frame[frame.in_band.notna()]
     if compared.empty:
@@ -122,7 +123,9 @@ def _marks(sheet: Sheet, frame: pd.DataFrame, runs: str) -> list[str]:
 
 
 def _standard_error(n: int, same_test_rows: bool, runs: str) -> str:
-    """Return the formula for the standard error of measured minus published value, as text."""
+    """Return the formula for the standard error of the difference between the measured and the
+    published value, as text.
+    """
     if n == 1:
         both = "" if same_test_rows else ", for the measured and the published value"
         return f"of a single run {BINOMIAL}{both}"

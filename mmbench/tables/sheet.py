@@ -128,7 +128,7 @@ class Sheet:
         return self.rule == "official" or len(hashes) == 1
 
     def per_pair(self, key: Key) -> dict[Split, list[Mapping[str, Any]]]:
-        """For each finished split of a table cell, return one certificate per pair of classes."""
+        """For each finished job of a table cell, return one certificate per pair of classes."""
         return {r.at: r.per_pair for r in (self.cells[key].done if key in self.cells else ())}
 
     def chosen(self, key: Key) -> str:
@@ -355,9 +355,9 @@ class Sheet:
         """Return the marks of the footnotes to a table cell.
 
         A first footnote contains the note of the table cell, after the names of the machine and the
-        data set. If `kernel` is true, the footnote also names the kernel. If the table cell was not
-        run, there is no first footnote. If the published value is not usable for a comparison, a
-        second footnote states the reason. The second footnote names no table cell, since the same
+        data set. If `kernel` is true, the footnote also names the kernel. If the machine was not
+        run, the first footnote is left out. If the published value is not usable for a comparison,
+        a second footnote states the reason. The second footnote names no table cell, since the same
         reason often applies to a whole column.
         """
         if not row.metric:

@@ -170,7 +170,7 @@ def _points(sheet: Sheet, kernel: KernelKey) -> pd.DataFrame:
 def time_ratios(sheet: Sheet, kernel: KernelKey, machine: str, reference: str) -> NDArray:
     """Return the ratio of two machines' CPU times on each data set: `machine` / `reference`.
 
-    Data sets on which the time of one of the machines is unknown are left out.
+    Only data sets on which both CPU times are known are used.
     """
     times = [
         [total_with_search(sheet, key._replace(machine=name)) for name in (machine, reference)]

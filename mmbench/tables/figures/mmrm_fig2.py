@@ -1,4 +1,4 @@
-"""Figure 2 of the MMRM paper: margin ratio of each pair of classes against its test accuracy.
+"""Figure 2 of the MMRM paper: test accuracy and margin ratio of each pair of classes.
 
 The margin ratio rho of a pair is computed from the training rows of both classes. The accuracy of a
 pair is measured on the test rows of both classes. The MMRM paper states the least-squares line

@@ -118,7 +118,9 @@ def _first(sheet: Sheet) -> str:
 
 
 def _questions(sheet: Sheet, metric: str, over_data_sets: bool) -> list[str]:
-    """Return sentences that state the null hypothesis or the probabilities of each test."""
+    """Return sentences that state the null hypotheses of the significance tests, and the meaning of
+    the probabilities of the Bayesian tests.
+    """
     if not sheet.machines:
         return []
     reference, rope = _first(sheet), f"{rope_of(metric):g}"

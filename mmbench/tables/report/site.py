@@ -104,7 +104,7 @@ class Site:
 
 
 def template(name: str) -> Template:
-    """Return a jinja2 template of the report, with all filters."""
+    """Return a jinja2 template of the report, with the filters that the templates use."""
     filters = (
         *(card_of, duration, emphasized, footnotes, groupwise, kernel_text, limits_text),
         *(metric_name, most_confused, number, optional, parameters_text, preprocessed, published),

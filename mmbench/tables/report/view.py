@@ -117,9 +117,9 @@ class View:
         #: the sentences in its Markdown file are added, without the footnotes.
         self.remarks = [*sheet.remarks, *re.findall(r"^- (?!\[\d)(.*)$", text, re.M)]
         labels = {remark.split(":")[0] for remark in self.remarks}
-        #: Sentences below the table. Most of them begin with a label such as "Test:". If a note of
-        #: the table and a remark have the same label, only the remark is kept, since the remarks of
-        #: a reference table were made from records.
+        #: Sentences below the table. Most of them begin with a label such as "Test:". A reference
+        #: table may have a note and a remark with the same label. In this case, only the remark is
+        #: kept, which was made from the records.
         self.notes = [n for n in self.table.notes if n.split(":")[0] not in labels] + self.remarks
         #: Metric for which measured and published values are compared.
         self.metric = sheet.metric
@@ -176,8 +176,8 @@ class View:
         ]
 
     def parameters(self, key: Key) -> str:
-        """Return the selected parameters of a table cell as text. If there are several selections,
-        the text states the median of each parameter.
+        """Return the selected parameters of a table cell as text. If parameters were selected on
+        several splits or pairs of classes, the text states the median of each parameter.
         """
         if (chosen := self.sheet.chosen(key)) != NOTHING:
             return chosen
