@@ -61,7 +61,6 @@ def read_card(name: str) -> tuple[Traversable, dict[str, Any]]:
     known = _card_files(os.environ.get(FOLDERS, ""))
     if name not in known:
         raise UserError(f"unknown data set {name!r}{did_you_mean(name, known)}")
-    try:
+    faults = yaml.YAMLError, ValueError, TypeError, OSError
+    with converted(f"{known[name]}: not a valid card", *faults):
         return known[name], dict(yaml.load(known[name].read_text("utf-8"), LOADER))
-    except (yaml.YAMLError, ValueError, TypeError, OSError) as error:
-        raise UserError(f"{known[name]}: not a valid card: {error}") from None

@@ -10,7 +10,7 @@
   and on k.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
@@ -80,35 +80,23 @@ class Normal:
         return np.column_stack([c * x - s * y, s * x + c * y])
 
 
-@dataclass(frozen=True)
-class Mixture:
-    """A mixture of two normal distributions with equal weights."""
-
-    first: Normal
-    second: Normal
-
-    def sample(self, random: np.random.RandomState, n: int) -> NDArray:
-        """Return a random sample of n points, shape (n, 2)."""
-        chosen = random.random_sample((n, 1)) < 0.5
-        return np.where(chosen, self.first.sample(random, n), self.second.sample(random, n))
-
-    def density(self, points: NDArray) -> NDArray:
-        """Return the probability density at each point, shape (n,)."""
-        return 0.5 * (self.first.density(points) + self.second.density(points))
+def sample_of(parts: Sequence[Normal], random: np.random.RandomState, n: int) -> NDArray:
+    """Return a random sample of a normal distribution, or of two with equal weights."""
+    if len(parts) == 1:
+        return parts[0].sample(random, n)
+    chosen = random.random_sample((n, 1)) < 0.5
+    return np.where(chosen, *(part.sample(random, n) for part in parts))
 
 
 #: Distributions of the classes X and Y of each toy set. For toy set II, the M4 paper does not state
 #: the centre of the rotation of class X. A rotation about the origin reproduces the published
 #: accuracy of the minimax probability machine, but a rotation about the mean of class X does not.
 #: For toy set III, the M4 paper does not state the mixture weights. Here, they are equal.
-CLASSES: dict[str, tuple[Normal | Mixture, Normal | Mixture]] = {
-    "toy_1": (Normal((3.5, 0), (1, 1.5)), Normal((-3.5, 0), (3, 4.5))),
-    "toy_2": (Normal((4, 0), (1, 5), -3 * np.pi / 8), Normal((-4, 0), (1, 5))),
-    "toy_3": (
-        Normal((4, 0), (1, 8)),
-        Mixture(Normal((-4, -3), (5, 0.4)), Normal((-4, 3), (5, 0.4))),
-    ),
-    "toy_4": (Normal((4, 0), (6, 1)), Normal((-3, 0), (0.5, 8))),
+CLASSES: dict[str, tuple[Sequence[Normal], Sequence[Normal]]] = {
+    "toy_1": ([Normal((3.5, 0), (1, 1.5))], [Normal((-3.5, 0), (3, 4.5))]),
+    "toy_2": ([Normal((4, 0), (1, 5), -3 * np.pi / 8)], [Normal((-4, 0), (1, 5))]),
+    "toy_3": ([Normal((4, 0), (1, 8))], [Normal((-4, y), (5, 0.4)) for y in (-3, 3)]),
+    "toy_4": ([Normal((4, 0), (6, 1))], [Normal((-3, 0), (0.5, 8))]),
 }
 
 
@@ -122,7 +110,7 @@ def toy(name: str, draws: int = 100, seed: int = 0) -> Parsed:
     parts = []
     for k in range(draws):
         random = random_stream(seed, k)
-        parts += [one.sample(random, n) for n in (train, test) for one in CLASSES[name]]
+        parts += [sample_of(own, random, n) for n in (train, test) for own in CLASSES[name]]
     labels = np.tile(np.repeat([1, 2, 1, 2], [train, train, test, test]), draws)
     rows = np.arange(len(labels)).reshape(draws, -1)
     splits = tuple((draw[: 2 * train], draw[2 * train :]) for draw in rows)
@@ -139,8 +127,8 @@ def bayes(name: str, points: NDArray) -> NDArray:
     >>> bayes("toy_1", np.array([[3.5, 0.0], [-3.5, 0.0]])).round(1)
     array([-9.3, 23.4])
     """
-    x, y = (np.log(one.density(points) + np.finfo(float).tiny) for one in CLASSES[name])
-    return y - x
+    x, y = (np.mean([part.density(points) for part in own], axis=0) for own in CLASSES[name])
+    return np.log(y + np.finfo(float).tiny) - np.log(x + np.finfo(float).tiny)
 
 
 #: Generators by name.

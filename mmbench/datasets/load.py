@@ -8,9 +8,8 @@ from pathlib import Path
 
 import numpy as np
 
-from mmbench.datasets.card import Card
 from mmbench.datasets.dataset import Dataset, DatasetRef, keep_classes
-from mmbench.datasets.fetch import NotAvailable, Places, Search, SourceFiles, find, recipe_hash
+from mmbench.datasets.fetch import NotAvailable, Places, Search, find, recipe_hash
 from mmbench.datasets.preprocess import check_steps
 from mmbench.datasets.splits import hash_with_folds, with_folds
 from mmbench.datasets.user import load_user_data, user_hash
@@ -52,7 +51,11 @@ def load_dataset(
     if card is None:
         data = load_user_data(ref, places)
     else:
-        data = _read(find(card, places))
+        found = find(card, places)
+        own, source = found.read(), found.source
+        splits = own.official, list(own.predefined) or None, found.content_hash()
+        notes = tuple(source.deviations), tuple(source.split_deviations)
+        data = Dataset(card.name, own.X, own.y, np.unique(own.y), *splits, *notes, card=card)
         if problem := check_steps(ref.preprocess, data.X.shape[1]):
             raise UserError(f"data set {ref.name!r}: {problem}")
     if ref.folds is not None:
@@ -82,31 +85,13 @@ def dataset_hash(
     """
     ref = DatasetRef(ref) if isinstance(ref, str) else ref
     places = Places(Path(store), mirror, allow_network)
-    content = _card_hash(ref.card, places) if ref.card else user_hash(ref, places)
+    if (card := ref.card) is None:
+        content = user_hash(ref, places)
+    else:
+        found = Search(card, places).local()
+        if not (found or card.expect.content) and places.allow_network:
+            with suppress(NotAvailable):
+                found = find(card, places)
+        stated = card.expect.content or recipe_hash(card, card.sources[0])
+        content = found.content_hash() if found else stated
     return content if ref.folds is None else hash_with_folds(content, ref.folds)
-
-
-def _card_hash(card: Card, places: Places) -> str:
-    found = Search(card, places).local()
-    if found is None and card.expect.content:
-        return card.expect.content
-    if found is None and places.allow_network:
-        with suppress(NotAvailable):
-            found = find(card, places)
-    return found.content_hash() if found else recipe_hash(card, card.sources[0])
-
-
-def _read(found: SourceFiles) -> Dataset:
-    data = found.read()
-    return Dataset(
-        name=found.card.name,
-        X=data.X,
-        y=data.y,
-        classes=np.unique(data.y),
-        split=data.official,
-        predefined=list(data.predefined) or None,
-        content_hash=found.content_hash(),
-        deviations=tuple(found.source.deviations),
-        split_deviations=tuple(found.source.split_deviations),
-        card=found.card,
-    )
