@@ -174,7 +174,7 @@ def test_only_line_ends_end_a_line_of_arff(tmp_path: Path):
 )
 def test_a_short_row_is_not_filled(tmp_path: Path, text: str):
     line = refusal(tmp_path, text, steps=[{"impute": "mean"}])
-    assert line.endswith("data row 2 has 2 fields, not 3")
+    assert "data row 2 has 2 fields, not 3" in line
 
 
 @pytest.mark.parametrize(
@@ -439,7 +439,7 @@ def test_a_unit_is_only_left_out_before_and_after_a_number(tmp_path: Path, cell,
 
 def test_a_unit_that_is_part_of_the_word_for_infinity_is_no_fault_of_the_reader(tmp_path: Path):
     line = refusal(tmp_path, "a,kind\n5 in,x\ninf,y\n", units=["in"])
-    assert line.endswith("data row 2, column 'a': infinite value inf")
+    assert "data row 2, column 'a': infinite value inf; to leave it out, write drop" in line
 
 
 def test_a_target_without_any_label_is_refused_though_unlabelled_rows_may_go(tmp_path: Path):

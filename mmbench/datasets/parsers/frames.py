@@ -10,7 +10,6 @@ import io
 import json
 import re
 import shlex
-from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -20,7 +19,7 @@ import numpy as np
 
 from mmbench.datasets.dataset import Parsed
 from mmbench.datasets.parsers.text import in_columns, is_number, read_bytes
-from mmbench.errors import did_you_mean
+from mmbench.errors import converted, did_you_mean
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -93,31 +92,32 @@ def in_yaml(value: object) -> str:
     return str(value) if word else json.dumps(value, ensure_ascii=not str(value).isprintable())
 
 
-def check_names(names: list[str], droppable: bool = False) -> None:
+def not_names(options: Any) -> str:
+    """Return the advice to skip one more line before the column names."""
+    option = setting("skip_lines", options.skip_lines + 1)
+    return f"if the first line does not name the columns, {option}"
+
+
+def check_names(names: Sequence[str], options: Any = None) -> None:
     """Raise ValueError if a name is empty, if two names are equal, or if all names are numbers.
 
-    If `droppable` is true, the message states how to exclude a column without name or with a
-    repeated name.
+    If the options of a user's table are given, the message states how to exclude the columns
+    without a name of their own.
     """
-    if "" in names:
-        k = names.index("") + 1
-        option = setting("index", 1) if k == 1 else setting("drop", [k])
-        advice = f"; to leave it out, {option}; or set separator" if droppable else ""
-        raise ValueError(f"column {k} has no name{advice}")
-    refuse_equal_names(names, droppable)
+    first = {name: k for k, name in reversed([*enumerate(names, 1)])}
+    if faulty := [k for k, name in enumerate(names, 1) if not name or first[name] < k]:
+        name = names[faulty[0] - 1]
+        problem = f"two columns are named {name!r}" if name else f"column {faulty[0]} has no name"
+        hint = f"if the first line is a data row, {setting('header', False)}"
+        if options and not is_number(name):
+            hint = f"to leave it out, {setting('drop', [*options.drop, *faulty])}"
+            if options.index is None and (not names[0] or faulty == [len(names)]):
+                hint += f"; if the first field names the row, {setting('index', 1)}"
+            hint += f"; {not_names(options)}; or set separator"
+        raise ValueError(f"{problem}; {hint}" if options or is_number(name) else problem)
     if len(names) > 1 and all(map(is_number, names)):
         hint = f"if it does not name the columns, {setting('header', False)}"
         raise ValueError(f"the first line contains only numbers; {hint}")
-
-
-def refuse_equal_names(names: Sequence[str], droppable: bool = False) -> None:
-    """Raise ValueError if two columns have the same name."""
-    for name in [name for name, count in Counter(names).items() if count > 1]:
-        second = names.index(name, names.index(name) + 1) + 1
-        hint = f"; to leave out the second, {setting('drop', [second])}" if droppable else ""
-        if is_number(name):
-            hint = f"; if the first line is a data row, {setting('header', False)}"
-        raise ValueError(f"two columns are named {name!r}{hint}")
 
 
 def parse_rows(
@@ -134,8 +134,9 @@ def parse_rows(
         raise ValueError("the file has no rows")
     for row, count in enumerate(field_counts(text, more["sep"]), 1):
         if count != len(names):  # pandas would fill short rows with missing values
-            raise ValueError(wrong_fields(len(names), row, count))
-    try:
+            raise ValueError(f"{wrong_fields(len(names), row, count)}; correct or remove the row")
+    problem = "the rows cannot be split into fields; correct the quotation marks"
+    with converted(problem, pd.errors.ParserError, to=ValueError):
         frame = pd.read_csv(
             io.StringIO(text),
             header=None,
@@ -148,9 +149,6 @@ def parse_rows(
             dtype=dict.fromkeys(keep_text, str),
             **more,
         )
-    except pd.errors.ParserError as error:
-        reason = " ".join(str(error).split()).removeprefix("Error tokenizing data. C error: ")
-        raise ValueError(f"the rows cannot be split into fields ({reason})") from error
     # pandas keeps trailing blanks of words
     for name in frame.columns[[pd.api.types.is_string_dtype(kind) for kind in frame.dtypes]]:
         frame[name] = clean_words(frame[name], missing, keep_text.get(name, ()))
@@ -165,6 +163,11 @@ def clean_words(column: pd.Series, missing: Sequence[str], known: Sequence[str] 
     column = column.astype(object) if column.dtype == "category" else column
     cells = column.map(lambda cell: cell.strip() if isinstance(cell, str) else cell)
     return column.where(column.isin(known), cells.mask(cells.isin({*missing} - {*known})))
+
+
+def without_bytes(column: pd.Series, encoding: str, errors: str = "replace") -> pd.Series:
+    """Return a column in which bytes are decoded."""
+    return column.map(lambda v: v.decode(encoding, errors) if isinstance(v, bytes) else v)
 
 
 def without_codes(frame: pd.DataFrame, missing: Sequence[str]) -> pd.DataFrame:

@@ -21,12 +21,12 @@ from mmbench.datasets.user.formats import (
 )
 from mmbench.datasets.user.keys import FileOptions as FileOptions
 from mmbench.datasets.user.keys import UserTable as UserTable
-from mmbench.datasets.user.keys import inner_path, knows_target
+from mmbench.datasets.user.keys import knows_target
 from mmbench.errors import UserError, converted
 
 #: Version of the functions that read tables, part of the hash of a user's data. If a change of the
 #: code changes the values that are read, READER must be increased.
-READER = 5
+READER = 6
 #: Accepted values of the key ``target`` if the format of a table defines the labels (npz, svmlight,
 #: scikit-learn).
 OWN_TARGETS = (None, "target", "y", -1)
@@ -43,16 +43,10 @@ def user_hash(ref: DatasetRef, places: Places) -> str:
             digest = hashlib.sha256(content.encode())
         else:
             path, _, ignored = _file(ref, places)
-            start = first_bytes(path)  # ValueError if the path is not a readable regular file
+            first_bytes(path)  # ValueError if the path is not a readable regular file
             with path.open("rb") as file:
                 digest = hashlib.file_digest(file, "sha256")
             digest.update(f"\nignored {ignored}".encode())
-            stated = _options(ref).categorical
-            named = stated != "auto" and not all(values for _, values in stated)
-            if named and (start.startswith(b"PAR1") or inner_path(path).suffix.lower() == ".arff"):
-                # the added text invalidates hashes of earlier versions, which ignored the
-                # categories that the file declares for these columns
-                digest.update(b"\ndeclared categories")
     except ValueError as error:
         if kind != "openml" or (places.allow_network and not isinstance(error, NoAnswer)):
             raise UserError(f"{ref.path}: {error}") from error
@@ -74,12 +68,10 @@ def load_user_data(ref: DatasetRef, places: Places) -> Dataset:
         are fewer than two classes, or if the preprocessing steps do not replace all missing values
         and encode all categories.
     """
-    try:
-        source = str(ref.path)
-        with converted(source, ValueError), converted(source, NoAnswer, to=NotAvailable):
-            data = user_dataset(ref, _table(ref, places), _options(ref))
-    except MemoryError:
-        raise UserError(f"{ref.path}: does not fit in memory") from None
+    source = str(ref.path)
+    too_large = converted(f"{source}: does not fit in memory", MemoryError)
+    with too_large, converted(source, ValueError), converted(source, NoAnswer, to=NotAvailable):
+        data = user_dataset(ref, _table(ref, places), _options(ref))
     return replace(data, content_hash=user_hash(ref, places))
 
 

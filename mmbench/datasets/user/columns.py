@@ -59,17 +59,21 @@ FEW_WORDS = 5
 #: A numeric target with fractional values and more than MOST_FRACTIONS distinct values is treated
 #: as continuous, unless the file declares the target as categorical.
 MOST_FRACTIONS = 20
-MONTH = "(jan|feb|mar|apr|may|jun|jul|aug|sep|oct|nov|dec)"
+MONTH = "(jan|feb|mar|apr|may|jun|jul|aug|sep|oct|nov|dec|mär|mai|okt|dez)"
 YEAR, NUMBER_OF_MONTH = "(1[5-9]|20)[0-9]{2}", "(0?[1-9]|1[0-2])"
 #: Pattern of dates (2024-01-31, 31.1.2024, 1/31/24, 31-Jan-2024, January 31, 2024), of months
-#: (2024-01, 1/2024, January 2024, Jan-24) and of times (12:30, 1:30 pm). A time may also follow a
-#: date.
+#: (2024-01, 1/2024, January 2024, Jan-24), of weeks and quarters (2024-W01, Q1 2024), of times
+#: (12:30, 1:30 pm) and of durations (3 days 12:30:00). A weekday may precede a date, and a time may
+#: follow a date.
 DATE = re.compile(
-    r"([0-9]{4}([-/.])[0-9]{1,2}\2[0-9]{1,2}|[0-9]{1,2}([-/.])[0-9]{1,2}\3([0-9]{4}|[0-9]{2})"
-    rf"|[0-9]{{1,2}}[-/. ]*{MONTH}[a-z]*[-/., ]*([0-9]{{4}}|[0-9]{{2}})|{MONTH}-[0-9]{{2}}"
-    rf"|{MONTH}[a-z]*[-/., ]*([0-9]{{1,2}}[-/, ]+)?{YEAR}|{YEAR}[-/., ]*{MONTH}[a-z]*"
-    rf"|{YEAR}[-/]{NUMBER_OF_MONTH}|{NUMBER_OF_MONTH}[-/]{YEAR})([T ]+[0-9]{{1,2}}:[0-9]{{2}}.*)?"
-    r"|[0-9]{1,2}:[0-9]{2}(:[0-9]{2}([.,][0-9]+)?)?\s*([ap]\.?m\.?)?", re.I)  # fmt: skip
+    r"((mon|tue|wed|thu|fri|sat|sun)[a-z]*,?\s+)?([0-9]{4}([-/.])[0-9]{1,2}\4[0-9]{1,2}|[0-9]{1,2}"
+    rf"([-/.])[0-9]{{1,2}}\5([0-9]{{4}}|[0-9]{{2}})|{MONTH}-[0-9]{{2}}|{YEAR}[-/]{NUMBER_OF_MONTH}"
+    rf"|[0-9]{{1,2}}[-/. ]*{MONTH}[a-z]*[-/., ]*([0-9]{{4}}|[0-9]{{2}})|{NUMBER_OF_MONTH}[-/]{YEAR}"
+    rf"|{MONTH}[a-z]*[-/., ]*([0-9]{{1,2}}[-/, ]+)?{YEAR}|{YEAR}[-/., ]*{MONTH}[a-z]*)"
+    rf"([T ]+[0-9]{{1,2}}:[0-9]{{2}}.*)?|{YEAR}[- ]?[QW][0-9]{{1,2}}|Q[1-4][- /]?{YEAR}"
+    r"|(-?[0-9]+ days? )?[0-9]{1,2}:[0-9]{2}(:[0-9]{2}([.,][0-9]+)?)?\s*([ap]\.?m\.?)?",
+    re.I,
+)
 INFINITE = re.compile(r"\s*[+-]?inf(inity)?\s*", re.I)
 #: Pattern of the names of columns that contain identifiers of the rows.
 ID_NAME = re.compile(r"(.*[\W_])?(id|uuid|guid)|.*[a-z]I[Dd]", re.I)
@@ -77,11 +81,16 @@ ID_NAME = re.compile(r"(.*[\W_])?(id|uuid|guid)|.*[a-z]I[Dd]", re.I)
 EXACT = 2**53
 #: The minus sign of Unicode, which is read like a hyphen.
 MINUS = "\u2212"
+SYMBOL = r"[^\w\s.,+−()[\]{}-]"
 #: Pattern of numbers with any decimal mark and any thousands separator. A matching number may have
-#: a unit: symbols before or after the number, or a short word after a blank.
+#: a unit: symbols or the code of a currency before the number, symbols or a short word after the
+#: number. Directly after the number, the ends of ordinal numbers and most single letters are no
+#: units, so that 2nd and 3D are categories. Parentheses and a minus at the end denote a negative
+#: number.
 LIKE_NUMBER = re.compile(
-    r"[+−-]?([^\w\s.,+−()-]{0,3})\s*[+−-]?[.,]?[0-9][0-9.,'_ ]*([eE][+-]?[0-9]+)?\s*"
-    r"([^\w\s.,+−()-]{0,3}|(?<=\s)[a-zµ][^\W\d]{0,3})"
+    rf"\(?[+−-]?([A-Z]{{3}}|[A-Z]{{0,2}}{SYMBOL}{{1,3}}|)\s*[+−-]?[.,]?[0-9][0-9.,'_ ]*"
+    rf"([eE][+-]?[0-9]+)?\s*((?:{SYMBOL}{{1,3}}[^\W\d_]{{0,4}}|(?<=\s)[a-zµ]|[CFKMVWghklmstyµ]"
+    rf"|(?!(?i:(?:st|nd|rd|th)\b|{MONTH}))[^\W\d_]{{2,4}}|)(?:/[^\W\d_]{{1,4}})?)[)−-]?"
 )
 #: Pattern of numbers in which 1, 2 or at least 4 digits follow a comma. The comma must be a decimal
 #: mark, since exactly 3 digits follow a thousands separator.
@@ -115,7 +124,7 @@ def user_dataset(ref: DatasetRef, table: DenseTable | SparseTable, options: File
     for name in filled.columns[[is_string_dtype(kind) for kind in filled.dtypes]]:
         words = [word for word in options.missing or () if word not in known.get(name, ())]
         filled[name] = filled[name].mask(filled[name].isin(words))
-    table, dropped = _labelled(table._replace(frame=filled), options)
+    table, dropped = _labelled(table, filled, options)
     frame, label = table.frame, table.target
     chosen, remarks = _chosen(table, options)
     nominal = _nominal(table, chosen, options)
@@ -130,14 +139,14 @@ def user_dataset(ref: DatasetRef, table: DenseTable | SparseTable, options: File
     X = np.column_stack([_numbers(frame[numbers], options), *(c for c, _ in codes.values())])
     remarks += [*dropped, *more, *(() if table.idle else _other_mark(frame, numbers, options))]
     for name in nominal if options.categorical == "auto" else ():
-        remarks += _doubtful(frame[name], options, declared=name in table.nominal)
+        remarks += _doubtful(frame[name], options, name in {*table.nominal, *table.text})
     like_data = [name for name in chosen if is_number(name) and not name.isdigit()]
     like_data += [label] * (options.header and label in set(map(str, y)))
     if like_data and not table.idle:
         first = f"the first line, taken as column names, contains {like_data[0]!r}"
         remarks.append(f"{first}; if it is a data row, {setting('header', False)}")
     names = [*numbers, *nominal]
-    remarks += [*_row_names(X, frame[numbers], names, options), *_useless(X, y, names, frame.index)]
+    remarks += [*_row_names(X, frame[numbers], options), *_useless(X, y, names, frame.index)]
     missing = [cell_name(frame.index[i], names[j]) for i, j in np.argwhere(np.isnan(X))[:1]]
     if problem := check_steps(ref.preprocess, X.shape[1], [*nominal], *missing):
         raise ValueError(problem)
@@ -169,8 +178,6 @@ def _sparse_dataset(ref: DatasetRef, table: SparseTable, options: FileOptions) -
     if not np.isfinite(table.X.data).all():
         raise ValueError("contains infinite or missing values")
     y, more = _labels(pd.Series(table.y, name="target"))
-    if problem := check_steps(ref.preprocess, table.X.shape[1]):
-        raise ValueError(problem)
     if {name for name, _ in ref.preprocess} - {*KEEP_ZEROS}:
         steps = f"preprocess must be {' or '.join(KEEP_ZEROS)} (--set preprocess=none)"
         raise ValueError(f"is sparse: {steps}{dense}")
@@ -214,40 +221,38 @@ def _left_out(ignored: Sequence[str]) -> list[str]:
 
 
 def _nominal(table: DenseTable, chosen: list[str], options: FileOptions) -> Nominal:
-    """Return the declared categories of each categorical column, or () if none are declared."""
+    """Return the declared categories of each categorical column, or () if none are declared.
+
+    Raises ValueError if most values of a column that `options` does not list are dates or times, or
+    if the column has too many categories.
+    """
     from pandas.api.types import is_numeric_dtype
 
     names, missing = list(table.frame.columns), options.missing or ()
     declared = {n: tuple(v for v in own if v not in missing) for n, own in table.nominal.items()}
-    stated: Nominal = {}
-    if options.categorical == "auto":
-        text = (
-            name
-            for name in chosen
-            if not is_numeric_dtype(table.frame[name])
-            and _read_numbers(table.frame[name].dropna().drop_duplicates(), options).isna().any()
-        )
-        declared = {**dict.fromkeys(text, ()), **declared}
-    else:
-        stated = {column_name(c, names, "categorical column"): v for c, v in options.categorical}
+    auto = options.categorical == "auto"
+    text = (
+        name
+        for name in chosen
+        if (auto or name in table.text)
+        and not is_numeric_dtype(table.frame[name])
+        and _read_numbers(table.frame[name].dropna().drop_duplicates(), options).isna().any()
+    )
+    declared = {**dict.fromkeys(text, ()), **declared}
+    given = () if auto else options.categorical
+    stated = {column_name(c, names, "categorical column"): v for c, v in given}
     for name in [name for name in chosen if name in declared and name not in stated]:
-        _refuse_no_category(table.frame[name], options, declared=name in table.nominal)
+        column, values = table.frame[name], table.frame[name].dropna().unique().tolist()
+        many = f"{len(values)} categories" if len(values) > MOST_CATEGORIES else ""
+        doubts = _doubtful(column, options, name in {*table.nominal, *table.text}) if many else []
+        if len(dates := [v for v in values if DATE.fullmatch(str(v).strip())]) > len(values) / 2:
+            many, values = "dates or times", dates
+        if many:
+            problem = _about(name, f"contains {many} such as {str(values[0])!r}", options)
+            problem = f"{doubts[0]}; {_leave_out(name, options)}" if doubts else problem
+            raise ValueError(f"{problem}; to keep it, {setting('categorical', [name])}")
     known = {**stated, **declared}
     return {name: stated.get(name) or known[name] for name in chosen if name in known}
-
-
-def _refuse_no_category(column: pd.Series, options: FileOptions, declared: bool) -> None:
-    """Raise ValueError if most values are dates or times, or if there are too many categories."""
-    values: Any = column.dropna().unique()
-    kind = f"{len(values)} categories" if len(values) > MOST_CATEGORIES else ""
-    doubts = _doubtful(column, options, declared) if kind else []
-    dates = [value for value in values if DATE.fullmatch(str(value).strip())]
-    if len(dates) > len(values) / 2:
-        kind, values = "dates or times", dates
-    if kind:
-        problem = _about(column.name, f"contains {kind} such as {str(values[0])!r}", options)
-        problem = next(iter(doubts), problem)
-        raise ValueError(f"{problem}; to keep it, {setting('categorical', [str(column.name)])}")
 
 
 def _codes(
@@ -273,7 +278,8 @@ def _numbers(frame: pd.DataFrame, options: FileOptions) -> NDArray[np.float64]:
     frame = frame.assign(**{name: number_column(frame[name], options) for name in texts})
     X = frame.to_numpy(dtype=np.float64, na_value=np.nan)
     for i, j in np.argwhere(np.isinf(X)):
-        raise ValueError(f"{cell_name(frame.index[i], frame.columns[j])}: infinite value {X[i, j]}")
+        cell, drop = cell_name(frame.index[i], name := frame.columns[j]), _leave_out(name, options)
+        raise ValueError(f"{cell}: infinite value {X[i, j]}; {drop}")
     return X
 
 
@@ -309,11 +315,13 @@ def number_column(column: pd.Series, options: FileOptions) -> pd.Series:
     bad = column.index[values.isna() & column.notna()]
     if len(bad):
         cell, drop = str(column[bad[0]]), _leave_out(column.name, options)
-        hints = _marks(cell, options)
+        hints = _marks(list(map(str, column[bad].unique())), options)
+        word = not hints or re.search(r"[^\W\d_]", cell)  # a unit may be a part of a category
         if bad.tolist() == [0] and len(column) > 1 and not options.header:
             hints = [f"if the first line names the columns, {setting('header', True)}"]
-        elif not hints and len(bad) == column.notna().sum() and not DATE.fullmatch(cell.strip()):
-            hints = [f"if the column contains categories, {setting('categorical', 'auto')}", drop]
+        elif word and len(bad) == column.notna().sum() and not DATE.fullmatch(cell.strip()):
+            option = setting("categorical", "auto")
+            hints += [f"if the column contains categories, {option}", drop]
         elif not hints and not re.search(r"\d", cell):
             words = [*(options.missing or ()), cell.strip()]
             hints = [f"if it marks a missing value, {setting('missing', words)}"]
@@ -322,24 +330,33 @@ def number_column(column: pd.Series, options: FileOptions) -> pd.Series:
     return values
 
 
-def _marks(cell: str, options: FileOptions) -> list[str]:
-    """Return advice on a number whose marks or unit differ from the options.
+def _marks(cells: Sequence[str], options: FileOptions) -> list[str]:
+    """Return advice on numbers whose marks or units differ from the options.
 
-    The marks of a number are its decimal mark and its thousands separator.
+    The marks of a number are its decimal mark and its thousands separator. The marks of the first
+    cell that cannot be read are considered, and the units of all cells.
     """
-    for unit in options.units:
-        cell = cell.replace(unit, "")
-    cell = cell.strip()
-    other = "," if options.decimal == "." else "."
+    number, known = _number_pattern(options), "|".join(map(re.escape, options.units))
+    bare = [re.sub(known, "", cell).strip() for cell in cells if not number.fullmatch(cell)]
+    cell, other = bare[0] if bare else "", "," if options.decimal == "." else "."
     hints = []
-    group = re.fullmatch(r"[+-]?[0-9]{1,3}([^0-9A-Za-z])[0-9]{3}(\1[0-9]{3})*(.[0-9]*)?", cell)
-    if group and not options.thousands and group[1] != options.decimal:
+    groups = r"[+-]?[0-9]{1,3}([^0-9A-Za-z])[0-9]{3}(\1[0-9]{3})*(.[0-9]*)?"
+    group = None if options.thousands else re.fullmatch(groups, cell)
+    if group and group[1] != options.decimal:
         hints.append(f"if {group[1]!r} separates thousands, {setting('thousands', group[1])}")
-    if re.fullmatch(rf"[+-]?[0-9]*{re.escape(other)}[0-9]+([eE][+-]?[0-9]+)?", cell):
+    grouped = group and group[1] == options.decimal  # as in 1.234.567 or 1.234,5
+    if grouped or re.fullmatch(rf"[+-]?[0-9]*{re.escape(other)}[0-9]+([eE][+-]?[0-9]+)?", cell):
         hints.append(f"if {other!r} is the decimal mark, {setting('decimal', other)}")
-    if (match := LIKE_NUMBER.fullmatch(cell)) and (units := {match[1], match[3]} - {""}):
-        option = setting("units", [*options.units, *sorted(units)])
-        hints.append(f"if {min(units)!r} is a unit, {option}")
+    like = [match for match in map(LIKE_NUMBER.fullmatch, bare) if match]
+    if not like or like[0].string != cell:
+        return hints
+    if cell[0] == "(" or cell[-1] in f")-{MINUS}":
+        hints.append(f"if {cell!r} is negative, save it with a minus before the number")
+    units = sorted({match[k] for match in like for k in (1, 3)} - {""})
+    if any(like[0].group(1, 3)) and len(units) <= FEW_WORDS:
+        are = "denote the same unit" if units[1:] else "is a unit"
+        option = setting("units", [*options.units, *units])
+        hints.append(f"if {', '.join(map(repr, units))} {are}, {option}")
     return hints
 
 
@@ -356,27 +373,31 @@ def _other_mark(frame: pd.DataFrame, numbers: list[str], options: FileOptions) -
             return
 
 
-def _labelled(table: DenseTable, options: FileOptions) -> tuple[DenseTable, list[str]]:
-    """Return the table, without unlabelled rows if `options.unlabelled` is "drop", and warnings.
+def _labelled(
+    table: DenseTable, filled: pd.DataFrame, options: FileOptions
+) -> tuple[DenseTable, list[str]]:
+    """Return the table with the rows of `filled`, and warnings.
 
-    Raises ValueError if labels or groups are lists, structs, maps or bytes that are no text.
+    If `options.unlabelled` is "drop", rows without a label or a group are left out. Raises
+    ValueError if labels or groups are lists, structs, maps or bytes that are no text.
     """
     given = [c for c in (table.target, options.groups) if c is not None]
     names = [str(_column(table.frame, column).name) for column in given]
     for key, column in zip(("target", "groups"), names, strict=False):
         if table.unusable.get(column, "dates") not in ("dates", "times"):
             raise ValueError(f"{key} {column!r} contains {table.unusable[column]}, not labels")
-    kept = table.frame[names].notna().all(axis=1)
+    kept = filled[names].notna().all(axis=1)
     if options.unlabelled == "error" or kept.all():
-        return table, []
-    words = [word for word in options.missing or () if word != "NA"]
+        return table._replace(frame=filled), []
+    words = options.missing or ()
     text = f"{(~kept).sum()} rows without {' or '.join(map(repr, names))} are left out"
-    hint = f"; if 'NA' is a class, {setting('missing', words)}"
-    text += hint if "NA" in (options.missing or ()) else ""
+    found = {*filter(str.isalpha, words)}.intersection(table.frame[names[0]][~kept])
+    for word in sorted(found)[:1]:
+        text += f"; if {word!r} is a class, {setting('missing', [w for w in words if w != word])}"
     # the index of the frame still contains the row numbers of the file, counted from 0
-    if table.frame[names[0]][kept].nunique() < 2:
+    if filled[names[0]][kept].nunique() < 2:
         raise ValueError(f"fewer than two classes are left, since {text}")
-    return table._replace(frame=table.frame[kept]), [text]
+    return table._replace(frame=filled[kept]), [text]
 
 
 def _refuse_cells(column: pd.Series, bad: pd.Series, problem: str) -> None:
@@ -432,7 +453,7 @@ def _labels(column: pd.Series, declared: bool = False) -> tuple[NDArray, list[st
     return y, list(_alike(values.tolist()))
 
 
-def _alike(labels: Sequence[object]) -> Iterator[str]:
+def _alike(labels: Sequence[object], what: str = "classes") -> Iterator[str]:
     """Yield warnings about labels that look alike, or are equal as numbers."""
     first: dict[object, object] = {}
     for label in labels:
@@ -444,7 +465,7 @@ def _alike(labels: Sequence[object]) -> Iterator[str]:
         if (other := first.setdefault(key, label)) != label:
             how = "differ only in capital letters, encoding or invisible characters"
             how = "are equal as numbers, but differ as text" if is_number(label) else how
-            yield f"classes {other!r} and {label!r} {how}"
+            yield f"{what} {other!r} and {label!r} {how}"
 
 
 def _doubtful(column: pd.Series, options: FileOptions, declared: bool) -> list[str]:
@@ -457,7 +478,9 @@ def _doubtful(column: pd.Series, options: FileOptions, declared: bool) -> list[s
     has, save = f"column {column.name!r} has", "if these are numbers, save them as numbers"
     like = list(filter(LIKE_NUMBER.fullmatch, texts if options.decimal == "," else words))
     other = [text for text in words if not LIKE_NUMBER.fullmatch(text)]
-    hints = _marks(like[0], options) if like else []
+    hints = _marks(like, options)
+    if like and not hints and not re.search(r"[^\W\d_]", like[0]):
+        hints = [save]
     if hints and len(other) <= FEW_WORDS and 2 * len(other) < len(texts):
         missing = setting("missing", [*(options.missing or ()), *other])
         hints += [f"if {other[0]!r} marks a missing value, {missing}"] if other else []
@@ -470,19 +493,19 @@ def _doubtful(column: pd.Series, options: FileOptions, declared: bool) -> list[s
     if len(texts) == len(column) and FEWEST_NAMED <= len(texts) <= MOST_CATEGORIES:
         many = f"has {len(texts)} categories in {len(column)} rows, such as {texts[0]!r}"
         return [_about(column.name, many, options)]
-    return []
+    return list(_alike(texts, f"column {column.name!r}: categories"))
 
 
-def _row_names(
-    X: NDArray, numbers: pd.DataFrame, names: list[str], options: FileOptions
-) -> Iterator[str]:
+def _row_names(X: NDArray, numbers: pd.DataFrame, options: FileOptions) -> Iterator[str]:
     """Yield warnings about row numbers, identifiers, and integers that float64 rounds."""
     if len(X) >= FEWEST_NAMED:
-        for name, column in zip(names, X.T, strict=True):
+        for name, column in zip(numbers.columns, X.T, strict=False):
             whole = column[0] % 1 == 0 and (column % 1 == 0).all()
-            if whole and (np.diff(column) == np.diff(numbers.index)).all():
+            distinct = whole and len(np.unique(column)) == len(X)
+            # the rows may be sorted by another column, and rows without label have been removed
+            if distinct and column.max() - column.min() <= numbers.index[-1]:
                 yield _about(name, "contains row numbers", options)
-            elif whole and ID_NAME.fullmatch(name) and len(np.unique(column)) == len(X):
+            elif whole and (name.startswith("Unnamed: ") or (distinct and ID_NAME.fullmatch(name))):
                 yield _about(name, "seems to contain identifiers of the rows", options)
             elif whole and column.min() > 19e6 and column.max() < 21e6:
                 yield _about(name, f"seems to contain dates such as {column[0]:.0f}", options)

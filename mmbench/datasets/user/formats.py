@@ -12,6 +12,7 @@ import sys
 import threading
 import zipfile
 from collections.abc import Mapping, Sequence
+from decimal import Decimal
 from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -32,10 +33,11 @@ from mmbench.datasets.parsers.frames import (
     check_width,
     column_name,
     field_counts,
+    not_names,
     parse_rows,
     read_arff,
-    refuse_equal_names,
     setting,
+    without_bytes,
     wrong_fields,
 )
 from mmbench.datasets.parsers.text import UNPACKERS, TooLarge, read_bytes, read_svmlight
@@ -100,6 +102,9 @@ class DenseTable(NamedTuple):
     target: str
     #: Categories, in order, of each column that the file declares as categorical.
     nominal: Nominal = NO_NAMES
+    #: Text columns that are categorical, without a declaration in the file, unless all their values
+    #: are numbers.
+    text: tuple[str, ...] = ()
     #: Type of content, such as "lists" or "dates", of the columns that cannot be features.
     unusable: Mapping[str, str] = NO_NAMES
     #: Columns that the source excludes from the features.
@@ -149,6 +154,8 @@ def read_file(path: Path, options: FileOptions, target: Column | None) -> DenseT
         megabytes = -(-error.needed // 2**20)
         limit = f"and at most {options.max_megabytes} MB are read"
         raise ValueError(f"{error}, {limit}; {setting('max_megabytes', megabytes)}") from error
+    if content.startswith(b"PAR1"):
+        return _parquet(io.BytesIO(content), options, target, most)
     _refuse_other(content[:START], suffix, options)
     if suffix in SVMLIGHT:
         return _svmlight(content.removeprefix(codecs.BOM_UTF8), options.max_columns, most)
@@ -191,41 +198,29 @@ def read_csv(text: str, options: FileOptions, target: Column | None) -> pd.DataF
     check_width(len(first), options.max_columns)
     names = [" ".join(name.split()) for name in first]
     if options.header:
-        names = _with_unnamed(names, next(field_counts(body, found), len(names)), options)
-        left_out = (k for k in (*options.drop, options.index) if isinstance(k, int))
-        for k in {k % (len(names) + 1) for k in left_out} - {0}:
-            if not names[k - 1] or names.count(names[k - 1]) > 1:
-                names[k - 1] = f"column {k}"
-        check_names(names, droppable=True)
+        n, n_fields = len(names), next(field_counts(body, found), len(names))
+        fault = "" if n_fields == n else wrong_fields(n, 1, n_fields)
+        with converted(fault, ValueError, to=ValueError):
+            if n_fields == n + 1:  # a row name at the beginning, or an empty field at the end
+                names = ["", *names] if options.index == 1 else [*names, ""]
+            elif fault:
+                raise ValueError(not_names(options))
+            left_out = (k for k in (*options.drop, options.index) if isinstance(k, int))
+            for k in {k % (len(names) + 1) for k in left_out} - {0}:
+                if not names[k - 1] or names.count(names[k - 1]) > 1:
+                    names[k - 1] = f"column {k}"
+            check_names(names, options)
     else:
         names, body = [str(k) for k in range(1, len(first) + 1)], text
     if len(names) == 1 and isinstance(target, str) and target not in names:
         marks = re.findall(r"[^\w\s\"'\x80-\U0010ffff]", names[0])[:1]
         hints = [f"; if {mark!r} separates fields, {setting('separator', mark)}" for mark in marks]
+        hints = hints or [f"; {not_names(options)}"] * bool(body.strip())
         raise ValueError(f"its only column is {names[0]!r}, not {target!r}{''.join(hints)}")
     words = MISSING_WORDS if options.missing is None else options.missing
-    texts = text_columns(options, target, names)
+    # the words for missing values remain in text columns, so that a message can name them
+    texts = {n: (*own, *words) for n, own in text_columns(options, target, names).items()}
     return parse_rows(body, names, texts, words, sep=found, decimal=decimal)
-
-
-def _with_unnamed(names: list[str], n_fields: int, options: FileOptions) -> list[str]:
-    """Return the column names, with an empty name for an additional field in the first row.
-
-    Raises ValueError if the options do not exclude the additional field (a row name at the
-    beginning, or an empty field at the end).
-    """
-    n = len(names)
-    if n_fields == n + 1 and options.index == 1:
-        return ["", *names]
-    if n_fields == n + 1 and n_fields in options.drop:
-        return [*names, ""]
-    if n_fields != n:
-        hint = f"if the first line does not name the columns, {setting('skip_lines', 1)}"
-        if n_fields == n + 1:
-            last = f"if the last field is empty, {setting('drop', [*options.drop, n_fields])}"
-            hint = f"if the first field names the row, {setting('index', 1)}; {last}"
-        raise ValueError(f"{wrong_fields(n, 1, n_fields)}; {hint}")
-    return names
 
 
 def _first_record(text: str, separator: str | None, decimal: str) -> tuple[list[str], str, str]:
@@ -305,28 +300,28 @@ def _refuse_other(start: bytes, suffix: str, options: FileOptions) -> None:
         raise ValueError(f"contains binary data of an unknown format; {hint}")
 
 
-def _parquet(path: Path, options: FileOptions, target: Column | None, most: int) -> DenseTable:
+def _parquet(source: Any, options: FileOptions, target: Column | None, most: int) -> DenseTable:
     with extra("parquet", "a Parquet file"):
         import pyarrow
         from pyarrow import parquet
 
     with converted("not a readable Parquet file", OSError, pyarrow.ArrowException, to=ValueError):
-        file = parquet.ParquetFile(path)
+        file = parquet.ParquetFile(source)
         n_rows, schema = file.metadata.num_rows, file.schema_arrow
         check_width(len(schema.names), options.max_columns)
         size = 8 * n_rows * len(schema.names)
         if size > most:
-            raise TooLarge(f"{path.name}: {n_rows} rows x {len(schema.names)} columns", size)
+            raise TooLarge(f"{n_rows} rows x {len(schema.names)} columns", size)
         batches, size = [], 0
         # the size of text and lists is known only after decoding
         for batch in file.iter_batches(BATCH_ROWS):
             batches.append(batch)
             size += batch.nbytes
             if size > most:
-                raise TooLarge(f"{path.name}: values of more than {most} bytes", 4 * most)
+                raise TooLarge(f"values of more than {most} bytes", 4 * most)
         table = pyarrow.Table.from_batches(batches, schema).unify_dictionaries()
     index = (schema.pandas_metadata or {}).get("index_columns", [])
-    refuse_equal_names(schema.names)
+    check_names([*(name or " " for name in schema.names), "a column"])
     # in the Arrow schema of the file, columns of categories are dictionary-encoded
     stored = (file.metadata.metadata or {}).get(b"ARROW:schema")
     fields = pyarrow.ipc.read_schema(pyarrow.py_buffer(base64.b64decode(stored))) if stored else ()
@@ -345,38 +340,45 @@ def _from_arrow(data: pa.Table, label: str, options: FileOptions, declared: set[
     words = text_columns(options, label, data.schema.names)
     columns: dict[str, pd.Series] = {}
     nominal: dict[str, tuple[str, ...]] = {}
+    text: list[str] = []
     unusable: dict[str, str] = {}
-    for name, column in zip(data.schema.names, data.columns, strict=True):
-        kind = column.type
-        if word := next((word for word, belongs in kinds.items() if belongs(kind)), None):
+    for field, column in zip(data.schema, data.columns, strict=True):
+        name, kind = field.name, field.type
+        # the types of pandas for periods and intervals are known only after an import of pandas
+        own = (field.metadata or {}).get(b"ARROW:extension:name", b"").decode()
+        if own := getattr(kind, "extension_name", own):
+            unusable[name] = f"values of the type {own}"
+            column = column.cast(kind := getattr(kind, "storage_type", kind))
+        elif word := next((word for word, belongs in kinds.items() if belongs(kind)), None):
             unusable[name] = word
         if types.is_nested(kind):
             columns[name] = pd.Series([None] * len(column), dtype=object)
             continue
         if types.is_decimal(kind):
             column = column.cast("string" if name in words else "float64")
-        if types.is_boolean(kind) and column.null_count and name not in words:
+        if types.is_boolean(kind) and column.null_count and name not in {*words, *declared}:
             column = column.cast("float64")  # otherwise, pandas would return Python objects
         series = column.cast("float64" if types.is_null(kind) else column.type).to_pandas()
         if "binary" in str(kind):
             try:
-                series = series.map(lambda v: v.decode(options.encoding), na_action="ignore")
+                series = without_bytes(series, options.encoding, "strict")
             except UnicodeDecodeError:
                 unusable[name] = f"bytes that are not {options.encoding} text"
-        if name in declared and pd.api.types.is_numeric_dtype(series.dtype):
-            nominal[name] = ()
-            series = series.map(as_text, na_action="ignore").astype(object)
-        elif isinstance(series.dtype, pd.CategoricalDtype):
+        if isinstance(series.dtype, pd.CategoricalDtype):
             nominal[name] = tuple(map(as_text, series.cat.categories))
             series = series.astype(object)
-        elif pd.api.types.is_string_dtype(series.dtype) and name not in unusable:
+        elif name in declared:
             nominal[name] = ()
+            series = series.map(as_text, na_action="ignore").astype(object)
+        elif pd.api.types.is_string_dtype(series.dtype) and name not in unusable:
+            text.append(name)
         columns[name] = series
-    return DenseTable(pd.DataFrame(columns), label, nominal, unusable, idle=OF_CSV)
+    return DenseTable(pd.DataFrame(columns), label, nominal, tuple(text), unusable, idle=OF_CSV)
 
 
 def as_text(value: object) -> str:
     """Return a category as text. An integer that is stored as a float becomes "2", not "2.0"."""
+    value = float(value) if isinstance(value, Decimal) else value
     return str(int(value)) if isinstance(value, float) and value.is_integer() else str(value)
 
 
@@ -417,6 +419,7 @@ def of_arrays(X: NDArray, y: NDArray) -> DenseTable:
     """Return features and labels as a table with columns ``"1"``, ``"2"``, ... and ``target``."""
     import pandas as pd
 
+    y = y[:, 0] if y.ndim == 2 and y.shape[1] == 1 else y
     if X.ndim != 2 or y.shape != (len(X),):
         shapes = f"have shapes {X.shape} and {y.shape}"
         raise ValueError(f"X and y {shapes}, not (n_samples, n_features) and (n_samples,)")
@@ -469,7 +472,9 @@ def sklearn_table(name: str, places: Places, most: int) -> DenseTable:
     more: dict[str, Any] = {}
     if loaders[name].startswith("fetch_"):
         more = {"data_home": places.store / "sklearn", "download_if_missing": places.allow_network}
-    try:
+    problem = f"{loaders[name]} of scikit-learn returns no table with labels"
+    no_table = converted(problem, AttributeError, TypeError, to=ValueError)
+    with converted("", OSError, to=ValueError), no_table:
         with bounded_urlopen(most, threading.Event()):
             bunch = getattr(datasets, loaders[name])(**more)
         if issparse(bunch.data):
@@ -479,7 +484,3 @@ def sklearn_table(name: str, places: Places, most: int) -> DenseTable:
         if y.ndim == 1 and y.dtype.kind == "i" and np.isin(y, range(len(names))).all():
             y = names[y]
         return of_arrays(np.asarray(bunch.data), y)
-    except OSError as error:
-        raise ValueError(str(error)) from error
-    except (AttributeError, TypeError) as error:
-        raise ValueError(f"{loaders[name]} of scikit-learn returns no table with labels") from error

@@ -9,6 +9,7 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, PlainSeriali
 from mmbench.datasets.card import one_or_more
 from mmbench.datasets.parsers.frames import MOST_COLUMNS, Column
 from mmbench.datasets.parsers.text import MOST_BYTES
+from mmbench.errors import converted
 
 SVMLIGHT = (".svm", ".svmlight", ".libsvm")
 PACKED = (".gz", ".bz2", ".xz", ".z")
@@ -21,12 +22,11 @@ def of_kind(value: Any, problem: str, kinds: Any = str | int) -> Any:
     return value
 
 
-def _parse_column(value: Any) -> Any:
-    return of_kind(value, "a column is a whole number or a name in quotes")
+COLUMN = "a column is a whole number or a name in quotes"
 
 
 def _parse_columns(value: Any) -> tuple[Column, ...]:
-    return tuple(map(_parse_column, [] if value is None else one_or_more(value)))
+    return () if value is None else tuple(of_kind(c, COLUMN) for c in one_or_more(value))
 
 
 def _parse_categorical(value: Any) -> Any:
@@ -40,20 +40,17 @@ def _parse_categorical(value: Any) -> Any:
             raise ValueError(f"must be a column or {{column: [values in order]}}, got {item!r}")
         problem = "a category is a number or a name in quotes"
         words = tuple(str(of_kind(word, problem, str | int | float)) for word in values)
-        pairs.append((_parse_column(column), words))
+        pairs.append((of_kind(column, COLUMN), words))
     return tuple(pairs)
 
 
 def _plain_categorical(value: Any) -> Any:
-    if value == "auto":
-        return value
-    return [{column: list(values)} if values else column for column, values in value]
+    return value if value == "auto" else [{c: list(v)} if v else c for c, v in value]
 
 
 def _parse_words(value: Any) -> Any:
-    if value is None:
-        return None
-    return tuple(str(of_kind(word, "must be a word in quotes")) for word in one_or_more(value))
+    words = (str(of_kind(word, "must be a word in quotes")) for word in one_or_more(value))
+    return None if value is None else tuple(words)
 
 
 def _parse_units(value: Any) -> Any:
@@ -64,15 +61,14 @@ def _parse_units(value: Any) -> Any:
 
 
 def _check_encoding(value: Any) -> Any:
-    try:
+    problem = f"unknown encoding {value!r}; try utf-8 or latin-1"
+    with converted(problem, LookupError, TypeError, to=ValueError):
         "".encode(value)
-    except (LookupError, TypeError):
-        raise ValueError(f"unknown encoding {value!r}; try utf-8 or latin-1") from None
     return value
 
 
 OneColumn = Annotated[
-    Column | None, BeforeValidator(lambda v: v if v is None else _parse_column(v))
+    Column | None, BeforeValidator(lambda value: of_kind(value, COLUMN, str | int | None))
 ]
 Columns = Annotated[Any, BeforeValidator(_parse_columns), PlainSerializer(list)]
 Character = Annotated[str, Field(min_length=1, max_length=1)]
@@ -121,7 +117,9 @@ class FileOptions(BaseModel):
     #: ISO dates or numbers. Numbers are read like the numbers in feature columns.
     time: OneColumn = None
     #: Categorical columns, or ``auto`` for all text columns. Columns that the file format declares
-    #: as categorical (nominal in ARFF, text in Parquet) need not be listed.
+    #: as categorical (nominal in ARFF, dictionary-encoded in Parquet) need not be listed, nor text
+    #: columns of Parquet files. A text column whose values are all numbers is categorical only if
+    #: it is listed.
     categorical: Annotated[
         Any, BeforeValidator(_parse_categorical), PlainSerializer(_plain_categorical)
     ] = ()

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from scipy.sparse import issparse
 from sklearn.base import BaseEstimator, TransformerMixin
 
-from mmbench.datasets.parsers.frames import clean_words, without_codes
+from mmbench.datasets.parsers.frames import clean_words, without_bytes, without_codes
 from mmbench.datasets.parsers.text import is_number
 from mmbench.datasets.user.columns import number_column
 from mmbench.datasets.user.formats import MISSING_WORDS, as_text
@@ -77,7 +77,7 @@ class TableColumns(TransformerMixin, BaseEstimator):
         # The function `easy` renames column 3 of a data frame to column_3. In a file without a
         # header, the name of column 3 is "3".
         own = {c: n for c in X if not isinstance(c, str) and (n := f"column_{c}") in self.columns}
-        X = X.rename(columns=own).rename(columns=str).reset_index(drop=True)
+        X = X.set_axis([own.get(c, str(c)) for c in X], axis=1).reset_index(drop=True)
         clean = {" ".join(name.split()): name for name in reversed(X.columns)}
         X = X.rename(columns={clean[n]: n for n in names if n in clean and n not in X.columns})
         if lacking := [name for name in names if name not in X.columns]:
@@ -85,7 +85,8 @@ class TableColumns(TransformerMixin, BaseEstimator):
         for name in (n for n in names if f"{n}.1" in X.columns and f"{n}.1" not in self.columns):
             warn(f"X has the columns {name!r} and '{name}.1'; {name!r} is used", stacklevel=2)
         for name, cells in X[names].select_dtypes(None, ["number", "bool"]).astype(object).items():
-            X[name] = clean_words(cells.where(cells.notna()), missing, self.columns[name] or ())
+            words = without_bytes(cells.where(cells.notna()), options.encoding)
+            X[name] = clean_words(words, missing, self.columns[name] or ())
             lost = PANDAS_WORDS.intersection(self.columns[name] or ())
             if lost and cells.isna().any():
                 has = f"column {name!r} has missing values; pandas.read_csv reads the category"
