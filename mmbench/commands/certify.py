@@ -41,7 +41,6 @@ from mmbench.kernels.geometry import kernel_function, pair_coefficients
 if TYPE_CHECKING:
     import pandas as pd
 
-    from mmbench.datasets import Dataset
 
 __all__ = ["certify"]
 
@@ -288,10 +287,11 @@ def certify_file(
     ``mmbench easy --set``. Files of joblib and pickle are only read if `trusted` is true, since
     reading such a file runs code.
     """
-    from mmbench.commands.easy import experiment_of
+    import pandas as pd
+
+    from mmbench.commands.easy import data_of, experiment_of
     from mmbench.config.read import config_of
-    from mmbench.datasets import load_dataset
-    from mmbench.datasets.user.keys import SVMLIGHT, inner_path
+    from mmbench.datasets.user.keys import inner_path
 
     if not path.is_file():
         raise UserError(f"{path}: no such file")
@@ -305,38 +305,23 @@ def certify_file(
         with converted(f"{path}: cannot be read", Exception):
             model = joblib.load(path)
     content = experiment_of(data, target, overrides)
-    config = config_of(content, Path(f"certify {data.name}"), overrides)
-    entry = config.datasets[0]
-    # `load_dataset` does not apply the preprocessing steps, but checks them. For svmlight files,
-    # which may stay sparse, no steps are given, since most steps refuse sparse tables.
-    steps = () if inner_path(data).suffix.lower() in SVMLIGHT else config.steps_of(entry)
-    training = load_dataset(entry.ref(steps), store=Path())
+    training = data_of(config_of(content, Path(f"certify {data.name}"), overrides))
     for remark in training.warnings:
         warnings.warn(f"{data}: {remark}", stacklevel=2)
     X: Any = training.X
     names = [*map(str, getattr(model, "feature_names_in_", ()))]
     known = bool(names) and set(names) <= set(training.columns or ())
     if known or training.n_categorical:
-        X = _with_categories(training)[names if known else list(training.columns)]
+        # names of categories instead of their codes, which are in the last columns of X
+        own = training.columns
+        X = pd.DataFrame(X, columns=sorted(own, key=lambda name: own[name] is not None))
+        for name in [name for name in own if own[name] is not None]:
+            X[name] = X[name].map(dict(enumerate(own[name] or ())))
+        X = X[names if known else list(own)]
     # Labels are compared as texts, since a class of the model may be the value True although the
     # data file contains the text "True".
     classes = {str(label): label for label in np.asarray(getattr(model, "classes_", ())).tolist()}
     return certify(model, X, [classes.get(str(label), label) for label in training.y.tolist()], C=C)
-
-
-def _with_categories(data: Dataset) -> pd.DataFrame:
-    """Return the feature columns of a user's table as a data frame.
-
-    The data frame contains the names of categories instead of their codes.
-    """
-    import pandas as pd
-
-    ordered = sorted(data.columns, key=lambda name: data.columns[name] is not None)
-    frame = pd.DataFrame(data.X, columns=ordered)
-    for name, values in data.columns.items():
-        if values is not None:
-            frame[name] = frame[name].map(dict(enumerate(values)))
-    return frame[list(data.columns)]
 
 
 #: A solution by mmbench: decision values, objective, lower bound and status.

@@ -5,22 +5,27 @@ from __future__ import annotations
 import re
 import shlex
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from hashlib import sha256
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from scipy.sparse import issparse
+
 from mmbench.commands.options import Say, to_stderr
 from mmbench.commands.run import run
+from mmbench.datasets.parsers.frames import without_bytes
 from mmbench.datasets.parsers.text import is_number
 from mmbench.errors import UserError, converted, listed
 from mmbench.jobs.store import CONFIG, write_atomically
 
 if TYPE_CHECKING:
     import pandas as pd
+    from numpy.typing import NDArray
 
     from mmbench.commands.outputs import TableText
     from mmbench.config.model import Config
+    from mmbench.datasets import Dataset
 
 __all__ = ["Comparison", "easy"]
 
@@ -101,10 +106,12 @@ def easy(
         # in a CSV file, a header that contains only numbers would be read as a row of data
         texts: Any = {c: c if isinstance(c, str) else f"column_{c}" for c in data.columns}
         target = texts.get(target, target)
-        for c, column in data.select_dtypes(exclude=["number", "bool", "datetime"]).items():
-            if texts[c] != target and all(map(is_number, column.dropna().map(str).unique())):
-                say(f"column {texts[c]!r} is read as numbers; words would be read as categories")
-        content = data.rename(columns=texts).to_csv(index=False).encode()  # for the workers
+        data = data.set_axis([texts[c] for c in data.columns], axis=1)
+        for name, column in data.select_dtypes(exclude=["number", "bool", "datetime"]).items():
+            if name != target and all(map(is_number, column.dropna().map(str).unique())):
+                say(f"column {name!r} is read as numbers; words would be read as categories")
+        words = data.apply(lambda c: without_bytes(c, "utf-8") if c.dtype == object else c)
+        content = words.to_csv(index=False).encode()  # for the workers
         data = Path(results) / f"frame_{sha256(content).hexdigest()[:8]}.csv"
         options["set"] = ["datasets[0].separator=','", *options.get("set", ())]
         with converted(str(data.parent), OSError):
@@ -130,48 +137,70 @@ def config_for(
     """Return the configuration that `easy` runs, adapted to the class sizes of the data."""
     from mmbench.config.read import config_of
 
-    content, name = experiment_of(path, target, overrides, every), Path(f"easy {path.name}")
-    more = _for_classes(config_of(content, name, overrides), say)
-    return config_of(content, name, [*overrides, *more])
+    content = experiment_of(path, target, overrides, every)
+    config = config_of(content, Path(f"easy {path.name}"), overrides)
+    data = data_of(config)
+    return _for_classes(_for_sparse(config, say) if issparse(data.X) else config, data.y, say)
 
 
-def _for_classes(config: Config, say: Say) -> Iterator[str]:
-    """Yield settings ``KEY=VALUE`` that leave out the classes with too few rows for the folds.
-
-    If a random training subset would contain too few rows of a class, another setting replaces the
-    maximum number of training rows by a maximum number per class.
-    """
-    import yaml
-
+def data_of(config: Config) -> Dataset:
+    """Return the only data set of a configuration."""
     from mmbench.datasets import load_dataset
+    from mmbench.datasets.user.keys import SVMLIGHT, inner_path
+
+    (entry,) = config.datasets
+    # `load_dataset` only checks the preprocessing steps, most of which refuse a sparse table
+    is_svmlight = inner_path(entry.path or "").suffix.lower() in SVMLIGHT
+    return load_dataset(entry.ref(() if is_svmlight else config.steps_of(entry)), store=Path())
+
+
+def _for_sparse(config: Config, say: Say) -> Config:
+    """Return a configuration without steps and machines that need dense rows."""
+    from mmbench.datasets.user.columns import KEEP_ZEROS
+    from mmbench.machines import machine_class
+
+    (entry,), machines = config.datasets, config.machines
+    if {step for step, _ in config.steps_of(entry)} - {*KEEP_ZEROS}:
+        entry = entry.model_copy(update={"preprocess": ()})
+    classes = {name: machine_class(config.machine_of(name)) for name in machines}
+    dense = {name for name in machines if not getattr(classes[name], "sparse_input", True)}
+    kept = {name: c for name, c in machines.items() if not {name, c.use} & dense} or machines
+    left = listed([name for name in machines if name not in kept]) or "none"
+    say(f"the table is sparse, and is not scaled; left out, as they need dense rows: {left}")
+    return config.model_copy(update={"datasets": [entry], "machines": kept})
+
+
+def _for_classes(config: Config, y: NDArray, say: Say) -> Config:
+    """Return a configuration without the classes that have too few rows for the folds.
+
+    If a random training subset would contain too few rows of a class, the maximum number of
+    training rows is replaced by a maximum number per class.
+    """
     from mmbench.datasets.parsers.frames import in_yaml
 
     (entry,), protocol = config.datasets, config.protocol
     if protocol.test.rule != "kfold":
-        return
-    y = load_dataset(entry.ref(config.steps_of(entry)), store=Path()).y
+        return config
     counts = Counter(map(str, y.tolist()))
     folds, inner = int(protocol.test.arg or 0), config.select.ref.folds or 2
     # the training part of a split contains the rows of all folds except one
     kept = {c: n for c, n in counts.items() if n >= folds and n - -(-n // folds) >= inner}
+    problem = ""
     if len(kept) < 2:
         _, n = [*counts.most_common(2), ("", 0)][1]
-        if n < 3:
-            few = f"the second largest of {len(counts)} classes has {n} rows, 3 are needed"
-            raise UserError(f"{entry.path}: {few}; choose another column by --target")
-        fewer = f"--set 'protocol.test={{kfold: {min(n, folds)}}}' --set select.folds=2"
-        few = f"only {len(kept)} classes have enough rows for {folds} folds"
-        raise UserError(f"{entry.path}: {few}; {fewer}")
-    if len(kept) > MAX_CLASSES and not entry.classes:
+        problem = f"the second largest of {len(counts)} classes has {n} rows, 3 are needed; "
+        problem += "choose another column by --target"
+        if n >= 3:
+            fewer = f"--set 'protocol.test={{kfold: {min(n, folds)}}}' --set select.folds=2"
+            problem = f"only {len(kept)} classes have enough rows for {folds} folds; {fewer}"
+    elif len(kept) > MAX_CLASSES and not entry.classes:
         some = in_yaml([c for c, _ in counts.most_common(5)])
-        option = f"--set {shlex.quote(f'datasets[0].classes={some}')}"
-        raise UserError(
-            f"{entry.path}: {len(kept)} classes make {len(kept) * (len(kept) - 1) // 2} pairs; "
-            f"choose at most {MAX_CLASSES} classes, as by {option}"
-        )
+        problem = f"{len(kept)} classes make {len(kept) * (len(kept) - 1) // 2} pairs; choose at "
+        problem += f"most {MAX_CLASSES}, as by --set {shlex.quote(f'datasets[0].classes={some}')}"
+    if problem:
+        raise UserError(f"{entry.path}: {problem}")
     if len(kept) < len(counts) and not entry.classes:
-        text = yaml.safe_dump(list(kept), default_style='"', default_flow_style=True)
-        yield f"datasets[0].classes={text}"
+        entry = entry.model_copy(update={"classes": tuple(sorted(kept))})
         rare = [c for c in counts if c not in kept]
         rows = sum(counts[c] for c in rare)
         say(f"left out: {rows} rows of classes with too few rows for {folds} folds: {listed(rare)}")
@@ -179,8 +208,9 @@ def _for_classes(config: Config, say: Say) -> Iterator[str]:
     most = protocol.max_train
     if isinstance(most, int) and most < n_train and rarest * most / n_train < inner + 1:
         size = max(inner, -(-most // len(kept)))
-        yield f"protocol.max_train={{per_class: {size}}}"
+        protocol = protocol.model_copy(update={"max_train": {"per_class": size}})
         say(f"trains on at most {size} rows of each class, as some classes are rare")
+    return config.model_copy(update={"datasets": [entry], "protocol": protocol})
 
 
 def experiment_of(
@@ -194,6 +224,7 @@ def experiment_of(
     from mmbench.config.files import load_yaml
     from mmbench.config.read import config_of
     from mmbench.datasets import card_names
+    from mmbench.datasets.user.formats import read_file
     from mmbench.datasets.user.keys import inner_path, knows_target
 
     if not path.is_file():
@@ -209,18 +240,11 @@ def experiment_of(
     if not knows_target(str(path)):
         data |= {"categorical": "auto", "target": str(target)}
         if target is None or number:
-            columns = _columns(path, config_of(content, Path(path.name), overrides))
+            options = config_of(content, Path(path.name), overrides).datasets[0]
+            with converted(str(path), ValueError):
+                columns = list(read_file(path, options, -1).frame.columns)  # type: ignore[union-attr]
         if target is None:
             raise UserError(f"{path}: state the class column by --target, one of {listed(columns)}")
     if target is not None:
         data["target"] = int(str(target)) if number and str(target) not in columns else str(target)
     return content
-
-
-def _columns(path: Path, config: Config) -> Sequence[str]:
-    """Return the column names of a data file."""
-    from mmbench.datasets.user.formats import DenseTable, read_file
-
-    with converted(str(path), ValueError):
-        table = read_file(path, config.datasets[0], -1)
-    return list(table.frame.columns) if isinstance(table, DenseTable) else ()

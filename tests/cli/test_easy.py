@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import shlex
+import warnings
 from pathlib import Path
 
 import numpy as np
@@ -333,3 +334,38 @@ def test_categories_of_a_data_frame_that_are_numbers_are_named(tmp_path):
         "column 'ward' is read as numbers; words would be read as categories",
         "column 'a;b\\tc;d;e' is read as numbers; words would be read as categories",
     ]
+
+
+def test_a_sparse_table_runs_the_machines_that_take_sparse_rows(tmp_path):
+    rng = np.random.default_rng(0)
+    lines = [
+        f"{k % 2} " + " ".join(f"{j}:1" for j in sorted(rng.choice(9_000_000, 5) + 1))
+        for k in range(40)
+    ]
+    path = tmp_path / "words.svm"
+    path.write_text("\n".join(lines) + "\n")
+    columns = "svm: {params: {C: 1, gamma: 1}}, rmm: {use: svm, params: {B: 1}}"
+    dense = "klda: {params: {gamma: 1, eta: 1}}, mpm: {use: klda}"
+    options = ["--jobs=1", "--set=protocol.test={kfold: 2}"]
+    done = easy(path, *options, f"--set=machines={{{dense}, {columns}}}")
+    assert done.exit_code == 0, done.stderr
+    assert "the table is sparse, and is not scaled; " in done.stderr
+    assert "left out, as they need dense rows: klda, mpm" in done.stderr
+    assert "4 jobs done, 0 done before, 0 failed" in done.stderr
+
+
+def test_a_data_frame_may_have_bytes_and_two_levels_of_names(tmp_path):
+    import pandas as pd
+
+    import mmbench
+
+    frame = pd.read_csv(write(tmp_path, COMMON))
+    frame["ward"] = [b"north" if k % 3 else b"south" for k in range(len(frame))]
+    frame.columns = pd.MultiIndex.from_product([["g"], frame.columns])
+    machines = "machines={lda: {params: {ridge: 0.1}}}"
+    found = mmbench.easy(frame, ("g", "kind"), tmp_path / "results", set=[machines], jobs=1)
+    assert found.exit_code == 0
+    assert "column_('g', 'ward')" in next((tmp_path / "results").glob("*.csv")).read_text()
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")  # a category that is not known
+        assert set(mmbench.refit(found.folder).predict(frame)) == {"x", "y"}
