@@ -6,6 +6,7 @@ import json
 import os
 from contextlib import suppress
 from dataclasses import replace
+from itertools import combinations
 from pathlib import Path
 from statistics import mean
 from typing import TYPE_CHECKING, Any
@@ -172,7 +173,11 @@ def _provenance(records: list[Record], fitted: Any, own: Choice) -> dict[str, An
     import numpy as np
 
     from mmbench import __version__
+    from mmbench.machines.base.foreign import ForeignClassifier
 
+    fits = [(fit, fit.pair) for fit in fitted.fits_]
+    if isinstance(fitted, ForeignClassifier):  # a single fit of all classes
+        fits = [(fitted.fits_[0], pair) for pair in combinations(fitted.classes_, 2)]
     accuracies = [record.metrics["accuracy_pct"] for record in records]
     job = records[0].job
     return {
@@ -189,7 +194,7 @@ def _provenance(records: list[Record], fitted: Any, own: Choice) -> dict[str, An
             "n_splits": len(accuracies),
         },
         "fits": [
-            plain({"pair": list(map(str, fit.pair)), "status": fit.status, "gap": fit.gap})
-            for fit in fitted.fits_
+            plain({"pair": list(map(str, pair)), "status": fit.status, "gap": fit.gap})
+            for fit, pair in fits
         ],
     }

@@ -147,6 +147,9 @@ def test_a_classifier_of_another_package_is_saved(tmp_path, monkeypatch):
     shown = model.predict_proba(pd.read_csv("my.csv"))
     np.testing.assert_allclose(shown, expected.predict_proba(StandardScaler().fit_transform(X)))
     assert "NaN" not in Path("my.json").read_text()
+    fits = json.loads(Path("my.json").read_text())["fits"]
+    assert [fit["pair"] for fit in fits] == [["0", "1"], ["0", "2"], ["1", "2"]]
+    assert {fit["status"] for fit in fits} == {"uncertified"}
 
 
 def test_a_random_step_is_the_same_in_every_refit(tmp_path):
