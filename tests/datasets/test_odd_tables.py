@@ -196,7 +196,37 @@ def test_only_a_word_of_the_file_is_asked_about(tmp_path):
     assert data.classes.tolist() == ["NA", "x", "y"]
 
 
-@pytest.mark.parametrize("name", ["Unnamed: 0", "index", "row"])
+@pytest.mark.parametrize("rows", [ROWS, ROWS + 1, ROWS[::-1], 7 * ROWS])
+@pytest.mark.parametrize("name", ["", "Unnamed: 0"])
+def test_row_numbers_as_pandas_writes_them_are_left_out(tmp_path, name, rows):
+    table = pd.DataFrame({name: rows, "a": NOISE, "kind": KIND})
+    data = load(tmp_path, table)
+    assert data.warnings == ("columns left out, as row numbers or by the source: 'Unnamed: 0'",)
+    assert data.columns == {"a": None}
+    assert np.array_equal(data.X[:, 0], NOISE)
+    stated = {"index": 1} if name == "" else {"features": ["Unnamed: 0", "a"]}
+    assert (
+        [*load(tmp_path, table, **stated).columns] == ["a"] if name == "" else ["Unnamed: 0", "a"]
+    )
+
+
+def test_a_first_column_without_a_name_that_holds_other_values_is_refused(tmp_path):
+    for values in (NOISE, KIND, ROWS // 2):
+        error = refusal(tmp_path, pd.DataFrame({"": values, "a": NOISE, "kind": KIND}))
+        assert "column 1 has no name; to leave it out, write drop: [1]" in error
+
+
+def test_all_columns_that_cannot_be_categories_are_named_at_once(tmp_path):
+    dates = [f"2024-03-{1 + k % 28:02}" for k in ROWS]
+    table = frame(seen=dates, born=dates[::-1])
+    error = refusal(tmp_path, table, **AUTO)
+    assert "column 'seen' contains dates or times such as '2024-03-01'; column 'born'" in error
+    assert "to leave them out, write drop: [seen, born] (--set " in error
+    assert "; to keep them, write categorical: [seen, born] (--set " in error
+    assert load(tmp_path, table, **AUTO, **advised(error)).columns == {"a": None}
+
+
+@pytest.mark.parametrize("name", ["index", "row"])
 def test_an_index_is_named_though_the_rows_are_sorted_by_class(tmp_path, name):
     table = frame(**{name: 1000 + ROWS}).sort_values("kind")
     (warning,) = load(tmp_path, table).warnings

@@ -66,7 +66,7 @@ def test_columns_that_openml_names_as_no_features_are_left_out(server: DataServe
     server.openml(31, COPIES.encode(), more=tags)
     data = load_dataset(DatasetRef("a", "openml:31"), store=store)
     assert data.X.tolist() == [[5], [6], [7]]
-    assert data.warnings == ("columns excluded by the source: 'id', 'copy'",)
+    assert data.warnings == ("columns left out, as row numbers or by the source: 'id', 'copy'",)
     server.answers.clear()
     assert load_dataset(DatasetRef("a", "openml:31"), store=store).X.shape == (3, 1)
     wanted = DatasetRef("a", "openml:31", options=(("features", ("id", "a")),))
@@ -311,7 +311,7 @@ def test_a_number_with_marks_gets_the_hint_that_goes_on(tmp_path: Path, cell: st
         ("a,d,kind\n1,2024-01-01,x\n7,2024-01-02,y\n", [[1], [7]]),
         ("a,d,kind\n1,2024-01,x\n7,2024-02,y\n", [[1], [7]]),
         ('a,"the day",kind\n1,1/1/24,x\n7,1/2/24,y\n', [[1], [7]]),
-        (",a,kind\n4,1,x\n5,7,y\n", [[1], [7]]),
+        (",a,kind\n4,1,x\n4,7,y\n", [[1], [7]]),
         ("a,,kind\n1,4,x\n7,5,y\n", [[1], [7]]),
         ("a,kind\nunknown,x\n7,y\n1,y\n", None),
         ("a,kind\nnull,x\n7,y\n1,y\n", None),
@@ -600,7 +600,7 @@ def test_numbers_of_queries_are_named_and_can_be_groups(tmp_path: Path):
     text = "1 qid:7 1:2\n2 qid:7 1:3\n1 qid:9 1:4\n"
     data = load(tmp_path, text, "my.svm", target=None)
     assert data.X.tolist() == [[2], [3], [4]]
-    assert data.warnings == ("columns excluded by the source: 'qid'",)
+    assert data.warnings == ("columns left out, as row numbers or by the source: 'qid'",)
     assert load(tmp_path, text, "my.svm", target=None, groups="qid").groups.tolist() == [0, 0, 1]
     line = refusal(tmp_path, text + "2 1:5\n", "my.svm", target=None)
     assert "3 of 4 rows have a qid" in line
@@ -809,7 +809,7 @@ def test_an_index_of_pandas_is_no_feature_unless_it_is_asked_for(tmp_path: Path)
     content = pa.Table.from_pandas(frame)
     data = load(tmp_path, content)
     assert data.X.tolist() == [[1], [2]]
-    assert data.warnings == ("columns excluded by the source: 'age'",)
+    assert data.warnings == ("columns left out, as row numbers or by the source: 'age'",)
     assert load(tmp_path, content, features=["a", "age"]).X.tolist() == [[1, 5], [2, 6]]
 
 

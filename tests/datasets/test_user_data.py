@@ -130,7 +130,7 @@ def test_weights_of_rows_are_left_out_if_asked(tmp_path: Path, rows: tuple, weig
         ("age,age,kind\n1,2,a\n3,4,b\n", "two columns are named 'age'"),
         ("age,,kind\n1,2,a\n3,4,b\n", "column 2 has no name"),
         (
-            ",age,kind\n0,2,a\n1,4,b\n",
+            ",age,kind\n0,2,a\n0,4,b\n",
             "column 1 has no name; to leave it out, write",
         ),
         (

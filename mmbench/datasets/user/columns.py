@@ -184,14 +184,15 @@ def _sparse_dataset(ref: DatasetRef, table: SparseTable, options: FileOptions) -
     return Dataset(ref.name, table.X, y, np.unique(y), warnings=(*more, *_left_out(table.ignored)))
 
 
-def _leave_out(column: object, options: FileOptions) -> str:
-    """Return the advice to exclude a column by the key ``drop``."""
-    return f"to leave it out, {setting('drop', [*options.drop, str(column)])}"
+def _leave_out(options: FileOptions, *columns: str) -> str:
+    """Return the advice to exclude columns by the key ``drop``."""
+    it = "them" if len(columns) > 1 else "it"
+    return f"to leave {it} out, {setting('drop', [*options.drop, *columns])}"
 
 
 def _about(column: object, content: str, options: FileOptions) -> str:
     """Return a message about the content of a column, with the advice to exclude the column."""
-    return f"column {column!r} {content}; {_leave_out(column, options)}"
+    return f"column {column!r} {content}; {_leave_out(options, str(column))}"
 
 
 def _chosen(table: DenseTable, options: FileOptions) -> tuple[list[str], list[str]]:
@@ -217,7 +218,8 @@ def _chosen(table: DenseTable, options: FileOptions) -> tuple[list[str], list[st
 
 
 def _left_out(ignored: Sequence[str]) -> list[str]:
-    return [f"columns excluded by the source: {', '.join(map(repr, ignored))}"] if ignored else []
+    names = ", ".join(map(repr, ignored))
+    return [f"columns left out, as row numbers or by the source: {names}"] if ignored else []
 
 
 def _nominal(table: DenseTable, chosen: list[str], options: FileOptions) -> Nominal:
@@ -241,6 +243,7 @@ def _nominal(table: DenseTable, chosen: list[str], options: FileOptions) -> Nomi
     declared = {**dict.fromkeys(text, ()), **declared}
     given = () if auto else options.categorical
     stated = {column_name(c, names, "categorical column"): v for c, v in given}
+    faults = {}
     for name in [name for name in chosen if name in declared and name not in stated]:
         column, values = table.frame[name], table.frame[name].dropna().unique().tolist()
         many = f"{len(values)} categories" if len(values) > MOST_CATEGORIES else ""
@@ -248,9 +251,11 @@ def _nominal(table: DenseTable, chosen: list[str], options: FileOptions) -> Nomi
         if len(dates := [v for v in values if DATE.fullmatch(str(v).strip())]) > len(values) / 2:
             many, values = "dates or times", dates
         if many:
-            problem = _about(name, f"contains {many} such as {str(values[0])!r}", options)
-            problem = f"{doubts[0]}; {_leave_out(name, options)}" if doubts else problem
-            raise ValueError(f"{problem}; to keep it, {setting('categorical', [name])}")
+            fault = f"column {name!r} contains {many} such as {str(values[0])!r}"
+            faults[name] = doubts[0] if doubts else fault
+    if faults:
+        them = f"to keep {'them' if len(faults) > 1 else 'it'}, {setting('categorical', [*faults])}"
+        raise ValueError("; ".join([*faults.values(), _leave_out(options, *faults), them]))
     known = {**stated, **declared}
     return {name: stated.get(name) or known[name] for name in chosen if name in known}
 
@@ -278,7 +283,7 @@ def _numbers(frame: pd.DataFrame, options: FileOptions) -> NDArray[np.float64]:
     frame = frame.assign(**{name: number_column(frame[name], options) for name in texts})
     X = frame.to_numpy(dtype=np.float64, na_value=np.nan)
     for i, j in np.argwhere(np.isinf(X)):
-        cell, drop = cell_name(frame.index[i], name := frame.columns[j]), _leave_out(name, options)
+        cell, drop = cell_name(frame.index[i], name := frame.columns[j]), _leave_out(options, name)
         raise ValueError(f"{cell}: infinite value {X[i, j]}; {drop}")
     return X
 
@@ -314,7 +319,7 @@ def number_column(column: pd.Series, options: FileOptions) -> pd.Series:
     values = _read_numbers(column, options)
     bad = column.index[values.isna() & column.notna()]
     if len(bad):
-        cell, drop = str(column[bad[0]]), _leave_out(column.name, options)
+        cell, drop = str(column[bad[0]]), _leave_out(options, str(column.name))
         hints = _marks(list(map(str, column[bad].unique())), options)
         word = not hints or re.search(r"[^\W\d_]", cell)  # a unit may be a part of a category
         if bad.tolist() == [0] and len(column) > 1 and not options.header:

@@ -85,6 +85,9 @@ BYTE_ORDERS = {
 }
 #: Options that only CSV files have.
 OF_CSV = frozenset({"header", "separator", "skip_lines"})
+#: Name that `pandas.read_csv` gives to a first column without a name. `DataFrame.to_csv` writes the
+#: row numbers, the index of the data frame, as such a column.
+ROW_NUMBERS = "Unnamed: 0"
 #: Number of bytes at the beginning of a file that are used to recognise the file format.
 START = 4096
 #: Number of rows of a Parquet file that are read at a time.
@@ -162,7 +165,9 @@ def read_file(path: Path, options: FileOptions, target: Column | None) -> DenseT
     text = _decoded(content, options.encoding)
     if suffix != ".arff":
         frame = read_csv(text, options, target)
-        return DenseTable(frame, _label(target, list(frame.columns)), idle=frozenset())
+        numbers = (ROW_NUMBERS,) if _distinct_integers(frame.get(ROW_NUMBERS)) else ()
+        label = _label(target, list(frame.columns))
+        return DenseTable(frame, label, ignored=numbers, idle=frozenset())
     given = options.missing or (), options.max_columns, options.row_weights
     frame, nominal = read_arff(text, *given)
     return DenseTable(frame, _label(target, list(frame.columns)), nominal, idle=OF_CSV)
@@ -185,7 +190,7 @@ def read_csv(text: str, options: FileOptions, target: Column | None) -> pd.DataF
     that is also the decimal mark is the separator only if the header contains no other separator.
     Columns that the options exclude by number may have an empty or repeated name.
     """
-    separator, decimal = options.separator, options.decimal
+    separator, decimal, no_name = options.separator, options.decimal, False
     csv.field_size_limit(min(options.max_megabytes * 2**20, sys.maxsize))
     text = text.replace("\r\n", "\n").replace("\r", "\n")
     text = "\n".join(text.split("\n")[options.skip_lines :]).lstrip("\n")
@@ -209,6 +214,8 @@ def read_csv(text: str, options: FileOptions, target: Column | None) -> pd.DataF
             for k in {k % (len(names) + 1) for k in left_out} - {0}:
                 if not names[k - 1] or names.count(names[k - 1]) > 1:
                     names[k - 1] = f"column {k}"
+            if no_name := not names[0] and options.index is None and ROW_NUMBERS not in names:
+                names[0] = ROW_NUMBERS
             check_names(names, options)
     else:
         names, body = [str(k) for k in range(1, len(first) + 1)], text
@@ -220,7 +227,14 @@ def read_csv(text: str, options: FileOptions, target: Column | None) -> pd.DataF
     words = MISSING_WORDS if options.missing is None else options.missing
     # the words for missing values remain in text columns, so that a message can name them
     texts = {n: (*own, *words) for n, own in text_columns(options, target, names).items()}
-    return parse_rows(body, names, texts, words, sep=found, decimal=decimal)
+    frame = parse_rows(body, names, texts, words, sep=found, decimal=decimal)
+    if no_name and not _distinct_integers(frame[ROW_NUMBERS]):
+        check_names(["", *names[1:]], options)
+    return frame
+
+
+def _distinct_integers(column: pd.Series | None) -> bool:
+    return column is not None and column.dtype.kind in "iu" and column.is_unique
 
 
 def _first_record(text: str, separator: str | None, decimal: str) -> tuple[list[str], str, str]:
