@@ -472,8 +472,8 @@ class PairwiseClassifier(Declared, Estimator):
         return models  # type: ignore[return-value]
 
     def path_key(self, point: Mapping[str, Any]) -> tuple:
-        """Return the sort key of a grid point in `train_path`, by default its value of C."""
-        return (point.get("C", 0),)
+        """Return the sort key of a grid point in `train_path`, by default its C or `C_factor`."""
+        return (point.get("C", point.get("C_factor", 0)),)
 
     def train_folds(
         self, problems: Iterable[BinaryProblem], points: Sequence[Mapping[str, Any]]

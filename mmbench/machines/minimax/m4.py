@@ -165,9 +165,6 @@ class M4(WeightedClassifier, SpreadMachine):
         "rho; its search is not the quadratic interpolation of the paper.",
     )
 
-    def path_key(self, point: Mapping[str, Any]) -> tuple:
-        return (point.get("C", point.get("C_factor", 0)),)
-
     @classmethod
     def needs_at(cls, params: Mapping[str, Any]) -> MemoryNeeds:
         plain = {"margin": "soft", "normalization": "margin", "nu": 0}

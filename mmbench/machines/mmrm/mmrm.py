@@ -292,9 +292,6 @@ class MMRM(WeightedClassifier):
         guess = _guess(program, problem, neighbour)
         return solve_kernel(program, guess, self.solver, self.tol)
 
-    def path_key(self, point: Mapping[str, Any]) -> tuple:
-        return (point.get("C", point.get("C_factor", 0)),)
-
     def _store(
         self, X: NDArray, labels: NDArray, rows: list[NDArray], models: Sequence[BinaryModel]
     ) -> None:
