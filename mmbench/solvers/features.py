@@ -109,18 +109,15 @@ def solve_in_features(
     return replace(best, iterations=iterations)
 
 
-def solve_near(
-    dual: PiecewiseQP, start: NDArray, tol: float = 1e-5, gap_tolerance: float = np.inf
-) -> PiecewiseSolution | None:
+def solve_near(dual: PiecewiseQP, start: NDArray, tol: float = 1e-5) -> PiecewiseSolution | None:
     """Solve by the active set method; return None if the active set method does not converge.
 
     The initial active set is determined by `start`, the dual variables at a neighbouring point of
-    the parameter grid. The other parameters are described in `solve_in_features`. The F-SVM needs
-    exact solutions: with SMO alone, its results for two equal rows and for one row of weight 2
-    would differ in the sixth digit.
+    the parameter grid. The F-SVM needs exact solutions: with SMO alone, its results for two equal
+    rows and for one row of weight 2 would differ in the sixth digit.
     """
     exact = solve_active_set(dual, start) if start.any() else None
-    return None if exact is None else _measured(dual, exact, 1, tol, gap_tolerance)
+    return None if exact is None else _measured(dual, exact, 1, tol, np.inf)
 
 
 def _candidates(
