@@ -75,7 +75,7 @@ def row_of(name: str) -> list[str]:
     places |= dict.fromkeys(place_of(source) for source in card.sources if source.kind == "keel")
     return [
         f"`{name}`",
-        card.title.partition(" (benchmark sets")[0].partition(" (files of")[0],
+        card.title.partition(", benchmark sets")[0].partition(", files of")[0],
         f"{n:,}\u00a0×\u00a0{d:,}",
         f"{card.expect.n_classes:,}",
         ", ".join(sorted(uses().get(name, {}), key=[*PAPERS.values(), OWN].index)) or "–",
@@ -87,7 +87,8 @@ def row_of(name: str) -> list[str]:
 def table_of(prefix: str, prefixes: tuple[str, ...]) -> Iterator[str]:
     """Yield the lines of the table of a prefix; `prefixes` are all prefixes of the page.
 
-    If all cards have one source or one licence, a sentence above the table states it.
+    If all cards have one source or one licence, a sentence above the table states it. In the table,
+    licences have no remarks.
     """
     groups = {
         name: next((p for p in prefixes if name.startswith(f"{p}_")), "others")
@@ -99,7 +100,8 @@ def table_of(prefix: str, prefixes: tuple[str, ...]) -> Iterator[str]:
     kept = [k for k in range(len(HEAD)) if k not in shared]
     table.insert(1, ["---", "---", "---:", "---:", "---", "---", "---"])
     for row in table:
-        yield f"| {' | '.join(row[k].replace('|', '/') for k in kept)} |"
+        cells = [*row[:-1], row[-1].partition(";")[0]]
+        yield f"| {' | '.join(cells[k].replace('|', '/') for k in kept)} |"
 
 
 def write_tables(app: Sphinx | None, page: str, content: list[str]) -> None:

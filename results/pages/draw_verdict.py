@@ -182,7 +182,7 @@ def card(table: Table) -> Card:
     found = Card.model_validate(
         {
             "name": card_name(table),
-            "title": f"KEEL, {table.name}",
+            "title": f"KEEL {table.name}",
             "expect": expect,
             "treatment": "Nominal attributes are one-hot." if table.nominal else "",
             "parser": parser,
