@@ -52,12 +52,17 @@ for n in sizes:
         print(f"{n:7}  {name:7}  {figures}  {abs(fit.gap):8.1e}  {fit.status}")
 
 # %%
+# In the style of mmbench's own figures:
 
+from mmbench.tables.figures.style import STYLE, colour, looks, mark
+
+plt.style.use(STYLE)
 figure, axes = plt.subplots(figsize=(5, 3.2), layout="constrained")
-for (name, times), marker in zip(seconds.items(), "os^D", strict=True):
-    axes.loglog(sizes, times, marker + "-", label=name)
+indices = looks(["lda", "mpm", "lssvm", "svm"]).values()
+for k, (name, times) in zip(indices, seconds.items(), strict=True):
+    axes.loglog(sizes, times, color=colour(k), marker=mark(k), label=name)
 axes.set(xlabel="training rows", ylabel="CPU seconds", title="Time of four linear machines by rows")
-axes.legend(frameon=False)
+axes.legend()
 
 # %%
 # The M4 has a constraint and a slack for every row, and takes 1 to 3 times as long as the SVM for

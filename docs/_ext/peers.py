@@ -18,11 +18,12 @@ from docutils.statemachine import StringList
 from matplotlib import style
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
+from sklearn.isotonic import isotonic_regression
 from sphinx.application import Sphinx
 from sphinx.util.docutils import SphinxDirective
 
 from mmbench.machines import MACHINES, alias_of
-from mmbench.tables.figures.style import COLOURS, DASHES, STYLE
+from mmbench.tables.figures.style import COLOURS, DASHES, STYLE, colour, looks, mark
 
 FILE = Path(__file__).resolve().parents[2] / "benchmarks" / "results" / "peers.csv"
 NAMES = {
@@ -323,10 +324,11 @@ def draw_growth(canvas: Figure, task: str) -> None:
     for axes, kernel in zip(canvas.subplots(*shape, squeeze=False).ravel(), kernels, strict=True):
         own = table[table.kernel == kernel]
         ends = []
+        indices = looks(list(table.contender.unique()))
         for k, (name, line) in enumerate(own.groupby("contender", sort=False)):
-            line = line.sort_values("n")
-            style = {"color": COLOURS[k % len(COLOURS)], "ls": DASHES[k % len(DASHES)]}
-            axes.loglog(line.n, line.seconds, marker="o", ms=3, **style)
+            line, look = line.sort_values("n"), indices[name]
+            style = {"color": colour(look), "ls": DASHES[k % len(DASHES)]}
+            axes.loglog(line.n, line.seconds, marker=mark(look), ms=3, **style)
             ends.append((line.n.iloc[-1], line.seconds.iloc[-1], name_of(name), style["color"]))
         label_ends(axes, ends)
         sizes = sorted(set(own.n))[::-2]  # labels of all sizes would overlap
@@ -337,13 +339,15 @@ def draw_growth(canvas: Figure, task: str) -> None:
 
 
 def label_ends(axes: Axes, ends: list[tuple[float, float, str, str]]) -> None:
-    """Write the names of lines beside their ends, at a distance from each other."""
+    """Write the names of lines beside their ends, as close as possible without overlaps."""
     low, high = np.log(axes.get_ylim())
     left, right = np.log(axes.get_xlim())
     beside = right + 0.08 * (right - left)
-    step, at = (high - low) / 22, -np.inf
-    for n, seconds, name, ink in sorted(ends, key=lambda end: end[1]):
-        at = max(at + step, np.log(seconds))
+    ends = sorted(ends, key=lambda end: end[1])
+    step = (high - low) / 22
+    steps = step * np.arange(len(ends))
+    heights = isotonic_regression(np.log([end[1] for end in ends]) - steps) + steps
+    for at, (n, seconds, name, ink) in zip(heights, ends, strict=True):
         axes.annotate(
             name,
             (n, seconds),
@@ -352,7 +356,7 @@ def label_ends(axes: Axes, ends: list[tuple[float, float, str, str]]) -> None:
             va="center",
             arrowprops={"arrowstyle": "-", "color": ink, "lw": 0.4, "shrinkA": 0, "shrinkB": 2},
         )
-    axes.set_ylim(top=max(np.exp(high), np.exp(at + step)))
+    axes.set_ylim(np.exp(min(low, heights[0])), np.exp(max(high, heights[-1] + step)))
 
 
 #: Title of each picture, and the function that draws the picture, by task.

@@ -291,7 +291,7 @@ def six(canvas: Figure) -> None:
         regions = values.reshape(grid[0].shape) > 0
         axes.contourf(*grid, regions, levels=[-0.5, 0.5, 1.5], colors=[ORANGE, BLUE], alpha=0.12)
         wide = canvas.get_figwidth() >= WIDTH
-        axes.set_title(name if wide else name.partition("\n")[0], fontsize=8)
+        axes.set_title(name if wide else name.partition("\n")[0], fontsize=10)
 
 
 PICTURES: dict[str, Callable[[Figure], None]] = {

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import itertools
 from pathlib import Path
+from textwrap import fill
 
 import pandas as pd
 from docutils import nodes
@@ -20,8 +21,7 @@ from sphinx.application import Sphinx
 from sphinx.util.docutils import SphinxDirective
 
 from mmbench.machines import alias_of
-from mmbench.tables.figures.style import colour
-from mmbench.tables.published import published_rows, table_of_experiment
+from mmbench.tables.figures.style import colour, data_names, looks, mark
 
 #: Label of the axis of differences, by metric.
 DIFFERENCES = {
@@ -30,8 +30,6 @@ DIFFERENCES = {
     "errors_count": "measured − published (errors)\n> 0: worse here",
 }
 KERNELS = {"linear": "linear", "rbf": "RBF", "poly": "polynomial"}
-#: Markers that differ in their outlines, since some points are hollow.
-MARKS = "osD^vp"
 
 
 def compared(name: str) -> pd.DataFrame:
@@ -50,15 +48,12 @@ def compared(name: str) -> pd.DataFrame:
         values = ["measured", "published"]
         rows.loc[accuracies, values] = 100 - rows.loc[accuracies, values]
         rows.loc[accuracies, "metric"] = ERROR_RATE
-    paper = table_of_experiment(name) or "rmm_2010_table4"  # experiments of the journal version
-    names = {row["dataset"]: row["printed_dataset"] for row in published_rows(paper)}
-    titles = {name: title.replace("_", " ") for name, title in names.items()}
+    names = data_names(rows["dataset"].unique())
+    wrapped = {name: fill(title, 18) for name, title in names.items()}
     kernels = rows["kernel"].map(KERNELS)
     degrees = rows["degree"].map(lambda d: "" if pd.isna(d) else f", degree {d:g}")
     several = rows["dataset"].nunique() > 1
-    rows["place"] = (
-        rows["dataset"].map(lambda d: titles.get(d, d)) if several else kernels + degrees
-    )
+    rows["place"] = rows["dataset"].map(wrapped) if several else kernels + degrees
     rows["panel"] = kernels + " kernel" if several and kernels.nunique() > 1 else ""
     return rows
 
@@ -69,14 +64,14 @@ def draw(canvas: Figure, rows: pd.DataFrame) -> None:
     panels = list(rows.groupby("panel", sort=False))
     wide = canvas.get_figwidth() >= WIDTH
     columns = len(panels) if wide else 1
-    height = 1.05 + len(places) * (0.13 + 0.1 * len(machines))
+    height = 1.05 + len(places) * (0.13 + 0.1 * max(len(machines), 2))
     canvas.set_figheight(height * (len(panels) // columns) + 0.3)
     grid = canvas.subplots(len(panels) // columns, columns, squeeze=False, sharey=True)
     for axes, (title, panel) in zip(grid.ravel(), panels, strict=True):
-        for k, machine in enumerate(machines):
+        for k, (machine, look) in enumerate(looks(machines).items()):
             own = panel[panel["machine"] == machine]
             heights = own["place"].map(places.index) + 0.8 * ((k + 0.5) / len(machines) - 0.5)
-            _points(axes, own, heights, k)
+            _points(axes, own, heights, look)
         axes.axvline(0, color="#777777", lw=0.8, zorder=0)
         axes.set_yticks(range(len(places)), places)
         axes.set_ylim(len(places) - 0.5, -0.5)
@@ -89,21 +84,15 @@ def draw(canvas: Figure, rows: pd.DataFrame) -> None:
     canvas.legend(handles, labels, loc="outside lower center", ncols=len(labels) if wide else 3)
 
 
-def _points(axes: Axes, rows: pd.DataFrame, heights: pd.Series, k: int) -> None:
-    """Draw the points of the machine with index k; points outside the band are hollow."""
+def _points(axes: Axes, rows: pd.DataFrame, heights: pd.Series, look: int) -> None:
+    """Draw the points of a machine; points outside the band are hollow."""
     difference = rows["measured"] - rows["published"]
     label = alias_of(rows["machine"].iloc[0]).label if len(rows) else None
-    style = {
-        "color": colour(k),
-        "marker": MARKS[k % len(MARKS)],
-        "ls": "",
-        "ms": 4,
-        "elinewidth": 0.9,
-    }
+    style = {"color": colour(look), "marker": mark(look), "ls": "", "ms": 4.5, "elinewidth": 0.9}
     inside = rows["in_band"].astype(str) == "True"
     bars = rows["half_width"].fillna(0.0)
     axes.errorbar([], [], **style, label=label or rows["machine"].iloc[0])
-    for part, face in ((inside, colour(k)), (~inside, "white")):
+    for part, face in ((inside, colour(look)), (~inside, "white")):
         axes.errorbar(difference[part], heights[part], xerr=bars[part], **style, mfc=face)
 
 

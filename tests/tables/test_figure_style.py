@@ -4,12 +4,28 @@ from __future__ import annotations
 
 import re
 import sys
+from pathlib import Path
 
+import pandas as pd
 import pytest
 from helpers.drawn import figure
 
 from mmbench.errors import UserError
-from mmbench.tables.figures.style import COLOURS, COLUMN, DASHES, MARKS, PAGE, STYLE, drawing
+from mmbench.machines import MACHINES
+from mmbench.tables.figures.style import (
+    COLOURS,
+    COLUMN,
+    DASHES,
+    LOOKS,
+    MARKS,
+    PAGE,
+    STYLE,
+    colour,
+    data_names,
+    drawing,
+    looks,
+    mark,
+)
 
 
 @pytest.mark.parametrize("width", [COLUMN, PAGE])
@@ -76,3 +92,33 @@ def test_dollars_in_a_label_are_no_formula(results, tmp_path, name) -> None:
         for machine in ("svm", "rmm"):
             experiment.add(experiment.job(dataset, machine))
     assert label in figure(name, experiment.folder, tmp_path / "one.svg")
+
+
+def test_a_machine_has_one_colour_and_marker_in_the_pictures_of_all_papers() -> None:
+    """In each reference table, colours and markers tell the compared machines apart."""
+    assert {*MACHINES} <= {*LOOKS}
+    assert len({(colour(k), mark(k)) for k in LOOKS.values()}) == len(LOOKS)
+    for path in sorted(Path("results/reference").glob("*/table.csv")):
+        table = pd.read_csv(path)
+        machines = list(table.machine[table.in_band.notna()].unique())
+        assert {*machines} <= {*LOOKS}, path
+        found = looks(machines)
+        for choose in (colour, mark):
+            assert len({choose(k) for k in found.values()}) == len(machines), path
+
+
+def test_other_machines_look_different_from_known_ones() -> None:
+    found = looks(["mine", "svm", "other"])
+    assert found["svm"] == looks(["svm"])["svm"]
+    assert len({(colour(k), mark(k)) for k in found.values()}) == 3
+
+
+def test_data_sets_have_readable_and_distinct_names() -> None:
+    names = data_names(["breast_wisconsin", "ida_heart", "german", "ida_german", "my_table"])
+    assert names == {
+        "breast_wisconsin": "Breast cancer Wisconsin (original)",
+        "ida_heart": "Heart disease (Statlog)",
+        "german": "german",
+        "ida_german": "ida_german",
+        "my_table": "my_table",
+    }

@@ -90,7 +90,7 @@ def test_equal_machines_stand_as_in_the_table_the_first_on_top(results, tmp_path
     for machine, errors in (("svm", 10), ("rmm", 10), ("m4", 5)):
         experiment.add(experiment.job("iris", machine), errors)
     text = figure("machines", experiment.folder, tmp_path / "figure.png")
-    assert text == "iris (RBF kernel): M4 95.0, SVM 90.0, RMM 90.0"
+    assert text == "Iris (RBF kernel): M4 95.0, SVM 90.0, RMM 90.0"
 
 
 def test_the_mean_of_the_splits_is_marked(results, tmp_path) -> None:

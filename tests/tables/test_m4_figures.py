@@ -48,6 +48,8 @@ def test_boundaries_are_drawn_for_machines_that_decide_as_their_records(toy, tmp
     assert (tmp_path / "fig5.png").stat().st_size > 10_000
     assert [line.partition(":")[0] for line in text.splitlines()] == ["Set I", "Set II"]
     assert text.count("M4") == text.count("SVM") == text.count("MPM") == 2
+    for line in text.splitlines():  # equal dashes in both panels
+        assert line.index("M4") < line.index("SVM") < line.index("MPM")
 
 
 def test_machines_with_equal_labels_are_all_drawn(results, runs, tmp_path):

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 from mmbench.errors import UserError
 from mmbench.jobs.store import Key
 from mmbench.tables.build import sheet_of
-from mmbench.tables.figures.style import PAGE, colour, drawing, mark
+from mmbench.tables.figures.style import PAGE, colour, data_names, drawing, mark
 from mmbench.tables.frame import METRIC
 from mmbench.tables.results_folder import Experiment
 from mmbench.tables.sheet import Sheet
@@ -56,10 +56,12 @@ def draw(
     if len({(key.kernel, key.degree) for key in done}) != 1:
         raise UserError(f"{experiment.name}: the figure needs results of one kernel")
     points = pd.DataFrame([_point(sheet, key, values or {}) for key in done])
+    machines = points.label.str.replace(",.*", "", regex=True)
+    points["curve"] = points.dataset.map(data_names(sheet.datasets)) + ", " + machines
     if points.kept.notna().any():  # an M4 without a reduced problem keeps all training rows
         points["kept"] = points.kept.fillna(100.0).where(points.machine != rival)
     points = points.sort_values("at", kind="stable")
-    columns = [name for name in AXIS_LABELS if name != "kept" or points.kept.notna().any()]
+    columns = [name for name in AXIS_LABELS if points[name].notna().any()]
     with drawing(output, PAGE, 2.8) as canvas:
         panels = canvas.subplots(1, len(columns))
         for axes, column in zip(panels, columns, strict=True):
@@ -101,7 +103,6 @@ def _point(sheet: Sheet, key: Key, values: Mapping[str, float]) -> dict[str, Any
         "dataset": key.dataset,
         "machine": key.machine,
         "label": label,
-        "curve": f"{key.dataset}, {label.partition(',')[0]}",
         "at": float(found[1]) if found else values.get(key.machine, float("nan")),
         "accuracy": row.measured,
         "error": row.se or 0.0,
@@ -116,9 +117,8 @@ def _draw_curve(
     """Draw the curve of a data set, and the result of the rival as a horizontal line."""
     own = points[points["at"].notna()]
     errors = own.error if column == "accuracy" else None
-    axes.errorbar(
-        own["at"], own[column], errors, label=next(iter(own.curve), None), capsize=2, **style
-    )
+    name = next(iter(own.curve), None)
+    axes.errorbar(own["at"], own[column], errors, label=name, capsize=2, **style)
     others: Any = points[(points.machine == rival) & points[column].notna()]
     for level, label in zip(others[column], others.curve, strict=True):
         axes.axhline(level, color=style["color"], ls="--", label=label)

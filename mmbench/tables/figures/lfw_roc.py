@@ -8,15 +8,15 @@ results on fewer folds than other machines, the label of its curve states the nu
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from mmbench.errors import UserError
-from mmbench.tables.figures.style import COLUMN, DASHES, PAGE, colour, drawing
+from mmbench.tables.figures.style import COLUMN, DASHES, PAGE, colour, data_names, drawing, looks
 from mmbench.tables.results_folder import Experiment
 from mmbench.tables.table import kernel_text
 
@@ -39,20 +39,21 @@ def draw(experiment: Experiment, output: Path) -> str:
     """
     import pandas as pd
 
-    columns = ["dataset", "title", "machine", "label", "curve", "area"]
+    columns = ["dataset", "kernel", "machine", "label", "curve", "area"]
     folds = pd.DataFrame(_folds(experiment), columns=columns)
     if folds.empty:
         raise UserError(f"{experiment.name}: no finished record of a data set with two classes")
-    panels = folds.groupby(["dataset", "title"], sort=False)
-    machines = list(folds.machine.unique())
+    panels = folds.groupby(["dataset", "kernel"], sort=False)
+    inks = {name: colour(k) for name, k in looks(folds.machine.unique()).items()}
+    names = data_names(folds.dataset.unique())
     n_columns, n_rows = min(len(panels), PER_LINE), -(-len(panels) // PER_LINE)
     width = PAGE if len(panels) > 1 else COLUMN
-    height, lines = n_rows * (width / n_columns + LINE * (len(machines) + 2.5)), []
+    height, lines = n_rows * (width / n_columns + LINE * (len(inks) + 2.5)), []
     with drawing(output, width, height) as canvas:
         grid = canvas.subplots(n_rows, n_columns, squeeze=False).ravel()
-        for axes, ((dataset, title), panel) in zip(grid, panels, strict=False):
-            axes.set_title(title)
-            areas = ", ".join(_draw_curves(axes, panel, machines))
+        for axes, ((dataset, kernel), panel) in zip(grid, panels, strict=False):
+            axes.set_title(f"{names[dataset]}, {kernel}")
+            areas = ", ".join(_draw_curves(axes, panel, inks))
             lines.append(f"{dataset}, area under the ROC curve: {areas}")
         for axes in grid[len(panels) :]:
             axes.axis("off")
@@ -60,13 +61,13 @@ def draw(experiment: Experiment, output: Path) -> str:
 
 
 def _folds(experiment: Experiment) -> Iterator[tuple]:
-    """Yield one tuple per fold over which the means are computed: data set, title, machine, label
+    """Yield one tuple per fold over which the means are computed: data set, kernel, machine, label
     of the machine, ROC curve, and area under the curve.
     """
     for cell in experiment.cells:
-        title = f"{cell.key.dataset} ({kernel_text(cell.key.kernel, cell.key.degree)})"
+        kernel = kernel_text(cell.key.kernel, cell.key.degree)
         machine, records = cell.key.machine, [row["source"] for row in cell.counted]
-        head = cell.key.dataset, title, machine, experiment.plan.label(machine)
+        head = cell.key.dataset, kernel, machine, experiment.plan.label(machine)
         for record in records if all(len(r.per_pair) == 1 for r in records) else ():
             arrays = experiment.store.arrays(record.key)
             decisions, labels = arrays["decisions"], arrays["y_test"].astype(str)
@@ -99,17 +100,17 @@ def roc(decisions: NDArray, positive: NDArray) -> tuple[NDArray, float]:
     return np.interp(GRID, false, true), float(roc_auc_score(positive, decisions))
 
 
-def _draw_curves(axes: Axes, folds: pd.DataFrame, machines: Sequence[str]) -> list[str]:
+def _draw_curves(axes: Axes, folds: pd.DataFrame, inks: Mapping[Any, str]) -> list[str]:
     """Draw the mean ROC curve of each machine over the folds, and return the areas under the curves
     as text.
     """
     lines, by_machine = [], folds.groupby("machine", sort=False)
     n_folds = by_machine.size().max()
     for machine, own in by_machine:
-        n, k, mean = len(own), machines.index(machine), own.area.mean()
+        n, k, mean = len(own), list(inks).index(machine), own.area.mean()
         part, name = f", {n} of {n_folds} folds" if n < n_folds else "", own.label.iloc[0]
         label, dashes = f"{name} ({mean:.3f}{part})", DASHES[k % len(DASHES)]
-        axes.plot(GRID, np.mean(list(own.curve), axis=0), color=colour(k), ls=dashes, label=label)
+        axes.plot(GRID, np.mean([*own.curve], axis=0), color=inks[machine], ls=dashes, label=label)
         error = f" ± {own.area.std() / np.sqrt(n):.4f}" if n > 1 else ""
         lines.append(f"{name} {mean:.4f}{error}{part}")
     axes.plot([0, 1], [0, 1], color="0.7", lw=0.8, ls=":")

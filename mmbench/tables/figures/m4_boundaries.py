@@ -13,6 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
+from itertools import cycle
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -21,7 +22,8 @@ from numpy.typing import NDArray
 
 from mmbench.errors import UserError
 from mmbench.jobs.record import Record
-from mmbench.tables.figures.style import PAGE, colour, drawing
+from mmbench.tables.figures.style import DASHES, PAGE, colour, drawing, looks
+from mmbench.tables.frame import grouped
 from mmbench.tables.results_folder import Experiment
 
 if TYPE_CHECKING:
@@ -29,13 +31,6 @@ if TYPE_CHECKING:
 
     from mmbench.jobs.prepare import Prepared
 
-#: Colour, dashes and line width of each machine's decision boundary.
-STYLES: dict[str, tuple[str, Any, float]] = {
-    "m4": (colour(0), "-", 1.8),
-    "svm": (colour(1), "--", 1.4),
-    "mpm": (colour(2), "-.", 1.4),
-    "bayes": ("black", ":", 1.4),
-}
 #: For each class: name, colour, marker of training points, and marker of test points.
 POINTS = (("X", colour(5), "o", "x"), ("Y", colour(4), "s", "+"))
 #: Number of grid points per axis at which decision functions are evaluated.
@@ -63,10 +58,11 @@ def draw(experiment: Experiment, output: Path, panels: Mapping[str, str]) -> str
         for axes, (name, records) in zip(grid, draws.items(), strict=True):
             job = next(iter(records.values())).job
             data = prepare(job, Path("datasets"), None)  # toy sets are generated without files
-            decisions = [(m, label(m), _decision(experiment, r, data)) for m, r in records.items()]
+            inks, own = looks([*records]), records.items()
+            fits = [(colour(inks[m]), label(m), _decision(experiment, r, data)) for m, r in own]
             axes.set_title(panels[name])
-            _panel(axes, name, data, decisions)
-            texts = (f"{label(m)} {r.metrics['accuracy_pct']:.1f} %" for m, r in records.items())
+            _panel(axes, name, data, fits)
+            texts = (f"{label(m)} {r.metrics['accuracy_pct']:.1f} %" for m, r in own)
             lines.append(f"{panels[name]}: draw {job.split.repeat + 1}, {', '.join(texts)}")
         handles, labels = canvas.axes[0].get_legend_handles_labels()
         canvas.legend(handles, labels, loc="outside lower center", ncols=4)
@@ -77,16 +73,12 @@ def _first_draw(experiment: Experiment, name: str) -> dict[str, Record]:
     """Return the records of one draw of a toy set: the draw on which the most machines have
     results.
     """
-    draws: dict[int, dict[str, Record]] = {}
-    for record in experiment.records:
-        job = record.job
-        if record.done and job.dataset.name == name and job.kernel == "linear":
-            draws.setdefault(job.split.repeat, {})[job.column] = record
-    draws = {k: own for k, own in draws.items() if "m4" in {r.job.machine for r in own.values()}}
-    if not draws:
+    cells = [c for c in experiment.cells if c.key[:2] == (name, "linear")]
+    draws = grouped((r.job.split.repeat, r) for cell in cells for r in cell.done)
+    with_m4 = [own for _, own in sorted(draws.items()) if "m4" in {r.job.machine for r in own}]
+    if not with_m4:
         raise UserError(f"{experiment.name}: no finished record of m4 on {name}")
-    first = draws[min(draws, key=lambda repeat: (-len(draws[repeat]), repeat))]
-    return {name: first[name] for name in dict.fromkeys([*STYLES, *first]) if name in first}
+    return {record.job.column: record for record in max(with_m4, key=len)}
 
 
 def _decision(experiment: Experiment, record: Record, data: Prepared) -> Decision:
@@ -110,7 +102,7 @@ def _panel(
 ) -> None:
     """Draw the training and test points of a toy set, and the decision boundaries of the machines.
 
-    `decisions` contains the name, the label and the decision function of each machine.
+    `decisions` contains the colour, the label and the decision function of each machine.
     """
     from mmbench.datasets.generators import bayes
 
@@ -125,11 +117,10 @@ def _panel(
     (left, low), (right, high) = both.min(axis=0) - margin, both.max(axis=0) + margin
     across, up = np.linspace(left, right, RESOLUTION), np.linspace(low, high, RESOLUTION)
     grid = np.column_stack([part.ravel() for part in np.meshgrid(across, up)])
-    drawn = [*decisions, ("bayes", "Bayes classifier", lambda points: bayes(name, points))]
-    for machine, label, decide in drawn:
-        ink, dashes, width = STYLES.get(machine, ("grey", "-", 1.2))
+    drawn = [*decisions, ("black", "Bayes classifier", lambda points: bayes(name, points))]
+    for (ink, label, decide), dashes in zip(drawn, cycle(DASHES), strict=False):
         values = decide(grid).reshape(RESOLUTION, RESOLUTION)
-        axes.contour(across, up, values, [0.0], colors=ink, linestyles=[dashes], linewidths=width)
-        axes.plot([], [], color=ink, ls=dashes, lw=width, label=label)
+        axes.contour(across, up, values, [0.0], colors=ink, linestyles=[dashes], linewidths=1.4)
+        axes.plot([], [], color=ink, ls=dashes, lw=1.4, label=label)
     axes.set(aspect="equal", xlim=(left, right), ylim=(low, high))
     axes.set(xlabel="feature 1", ylabel="feature 2")

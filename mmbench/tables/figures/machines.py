@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from mmbench.errors import UserError, converted
 from mmbench.tables.blocks import dataset_gaps, ranks_of, total_with_search
 from mmbench.tables.build import sheet_of
-from mmbench.tables.figures.style import colour, draw_panels, name_lines
+from mmbench.tables.figures.style import colour, data_names, draw_panels, name_lines
 from mmbench.tables.frame import ACCURACY
 from mmbench.tables.layouts.comparison import ROPE_PCT
 from mmbench.tables.results_folder import Experiment
@@ -31,7 +31,7 @@ def draw_accuracies(experiment: Experiment, output: Path) -> str:
     """
     # only the accuracy is computed, since other metrics could take more time than the drawing
     sheet = sheet_of(experiment, "machines", [ACCURACY] if experiment.has_records else ())
-    found = {}
+    found, names = {}, data_names(sheet.datasets)
     for place in sheet.places:
         # Machines are drawn from bottom to top. Therefore, the order is reversed, so that machines
         # with equal means appear in the order of the table from top to bottom.
@@ -39,7 +39,7 @@ def draw_accuracies(experiment: Experiment, output: Path) -> str:
         values = [(sheet.label(key.machine), [*sheet.by_split(key).values()]) for key in keys]
         if own := sorted((pair for pair in values if pair[1]), key=lambda pair: fmean(pair[1])):
             kernel = kernel_caption(place.kernel, place.degree, place.size)
-            found[f"{place.dataset} ({kernel})"] = own
+            found[f"{names[place.dataset]} ({kernel})"] = own
     if not found:
         raise UserError(f"{experiment.name}: no records or splits.csv.gz with results of machines")
 

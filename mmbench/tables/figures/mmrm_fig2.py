@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from mmbench.errors import UserError
-from mmbench.tables.figures.style import COLUMN, colour, drawing
+from mmbench.tables.figures.style import COLUMN, colour, data_names, drawing
 from mmbench.tables.frame import Cell
 from mmbench.tables.published import published_rows
 from mmbench.tables.results_folder import Experiment
@@ -60,7 +60,9 @@ def draw(experiment: Experiment, output: Path) -> str:
         axes.plot(ends, published[0] * ends + published[1], color=THEIRS, ls="--", label=label)
         axes.set_xlabel("margin ratio ρ on the training rows of the pair")
         axes.set_ylabel("accuracy on its test rows (%)")
-        axes.set_title(f"Margin ratio and accuracy of {len(points)} pairs of {dataset}")
+        axes.set_title(
+            f"Margin ratio and accuracy of {len(points)} pairs of {data_names([dataset])[dataset]}"
+        )
         # The legend is outside the axes, since each corner of the panel may contain points.
         canvas.legend(loc="outside lower center")
     counts = [f"{len(record.per_pair)} pairs of {dataset}"]

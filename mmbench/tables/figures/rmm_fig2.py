@@ -18,10 +18,10 @@ from typing import TYPE_CHECKING, Any
 
 from mmbench.errors import UserError
 from mmbench.tables.build import sheet_of
-from mmbench.tables.figures.style import PAGE, colour, drawing, mark
+from mmbench.tables.figures.style import PAGE, colour, data_names, drawing, mark
 from mmbench.tables.layouts.rmm import COLD, GRAM, SVM, exponent, seconds
 from mmbench.tables.results_folder import Experiment
-from mmbench.tables.table import kernel_caption
+from mmbench.tables.table import join, kernel_caption
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -45,7 +45,8 @@ def draw(experiment: Experiment, output: Path) -> str:
     gram = whole.pop(GRAM).dropna()
     parts = {"After the Gram matrix": after, "Whole training": whole}
     labels = {machine: sheet.label(machine) for machine in after}
-    data = f"{base.dataset} {' and '.join(experiment.records[0].job.dataset.classes)}".strip()
+    classes = " and ".join(experiment.records[0].job.dataset.classes)
+    data = join(data_names([base.dataset])[base.dataset], classes)
     with drawing(output, PAGE, 4.2) as canvas:
         from matplotlib.ticker import LogLocator, NullFormatter, StrMethodFormatter
 

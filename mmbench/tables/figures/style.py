@@ -7,7 +7,8 @@ colours. The text in a PDF file can be searched. Equal results give identical fi
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+import re
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -24,7 +25,14 @@ COLUMN, PAGE = 3.4, 7.0
 #: Colours of the machines, from the colour-blind safe palette of Okabe and Ito. Light colours are
 #: darkened: on white and on almost black backgrounds, the contrast ratio is at least 3.
 COLOURS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#b97900", "#6b7785", "#7a5fb5", "#4c8c2b")
-MARKS = ("o", "s", "D", "^", "P", "*", "X", "h")
+MARKS = ("o", "s", "D", "^", "P", "v", "X", "h")
+#: Index of the colour and marker of each machine, the same in all figures. Machines with the same
+#: colour have different markers.
+LOOKS = {
+    "svm": 0, "rmm": 1, "mpm": 2, "m4": 3, "mmrm": 4, "sigma_svm": 5, "klda": 6, "lda": 30,
+    "rmm_c_equals_d": 7, "mamc": 10, "mamc_b": 11, "mamc_bs": 12, "mamc_bsg": 13, "emamc": 14,
+    "fsvm": 18, "rsvm_plus": 19, "rsvm_mu_plus": 20, "mrsvm": 21, "lssvm": 28, "mempm": 31,
+}  # fmt: skip
 DASHES: tuple[Any, ...] = ("-", "--", "-.", ":", (0, (5, 1, 1, 1, 1, 1)), (0, (8, 3)))
 
 #: Name of the matplotlib style in the file ``paper.mplstyle``.
@@ -35,13 +43,38 @@ METADATA = {".pdf": {"CreationDate": None}, ".svg": {"Date": None}}
 
 
 def colour(k: int) -> str:
-    """Return the colour of the machine with index k."""
+    """Return the colour with index k."""
     return COLOURS[k % len(COLOURS)]
 
 
-def mark(k: int) -> str:
-    """Return the marker of the machine with index k."""
-    return MARKS[k % len(MARKS)]
+def mark(k: int, marks: Sequence[str] = MARKS) -> str:
+    """Return the marker with index k.
+
+    Indices with the same colour have different markers.
+    """
+    return marks[(k + k // len(COLOURS)) % len(marks)]
+
+
+def looks(machines: Collection[Any]) -> dict[Any, int]:
+    """Return the index of each machine's colour and marker: the index in `LOOKS`, or another index
+    for other machines, if possible with an unused colour.
+    """
+    used = {colour(LOOKS[name]) for name in machines if name in LOOKS}
+    free = iter(sorted(range(32, 40 + 8 * len(machines)), key=lambda k: colour(k) in used))
+    return {name: LOOKS[name] if name in LOOKS else next(free) for name in machines}
+
+
+def data_names(datasets: Iterable[Any]) -> dict[Any, str]:
+    """Return readable names of the data sets of a figure: the beginnings of the titles of cards.
+
+    Data sets without a card, and data sets whose readable names would be equal, keep their names.
+    """
+    from mmbench.datasets import card_names, load_card
+
+    names = {name: load_card(name).title if name in card_names() else name for name in datasets}
+    short = {name: re.split("[,:] ", title)[0] for name, title in names.items()}
+    texts = list(short.values())
+    return {name: text if texts.count(text) == 1 else name for name, text in short.items()}
 
 
 @contextmanager
@@ -86,15 +119,6 @@ def draw_panels(
         )
         axes = grid if len(ratios) > 1 else grid[:, 0]
         return "\n".join(panel(own, *x) for own, x in zip(axes, found.items(), strict=True))
-
-
-def annotate(
-    axes: Axes, text: str, at: Any, offset: tuple[float, float], ink: Any, **more: Any
-) -> None:
-    """Write a text in a white box at the position `at`, shifted by `offset` points."""
-    box = {"fc": "white", "ec": "none", "alpha": 0.85, "pad": 1}
-    more |= {"textcoords": "offset points", "color": ink, "zorder": 5, "bbox": box}
-    axes.annotate(text, at, offset, **more)
 
 
 def name_lines(axes: Axes, names: Sequence[str], downwards: bool = False) -> None:

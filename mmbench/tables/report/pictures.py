@@ -1,6 +1,6 @@
 """Interactive pictures of experiments and table cells, drawn by the library plotly.
 
-In all pictures of an experiment, a machine has the same colour and marker. The script of the pages
+A machine has the same colour and marker in all pictures. The script of the pages
 (``assets/report.js``) adds the common properties of all pictures: colours of the page, positions of
 names beside points, filled markers in the legend, and line breaks in titles.
 """
@@ -9,19 +9,20 @@ from collections.abc import Mapping, Sequence
 from html import escape
 from math import sqrt
 from statistics import fmean, stdev
+from textwrap import fill
 from typing import Any, NamedTuple
 
 from mmbench.jobs.record import plain
 from mmbench.jobs.store import Key
 from mmbench.tables.blocks import split_gaps, total_with_search
-from mmbench.tables.figures.style import colour
+from mmbench.tables.figures.style import colour, data_names, looks, mark
 from mmbench.tables.frame import METRIC, Cell
 from mmbench.tables.report.view import View, data_text, metric_name
 
-SYMBOLS = ("circle", "square", "diamond", "triangle-up", "cross", "star", "x", "hexagon")
+SYMBOLS = ("circle", "square", "diamond", "triangle-up", "cross", "triangle-down", "x", "hexagon")
 #: Heights in pixels: height of a picture, minimum height of a row, and height of each machine in
 #: the row of a data set.
-HEIGHT, LINE, STEP = 420, 24, 11
+HEIGHT, LINE, STEP = 420, 30, 11
 
 #: Type of a plotly figure as a dict with the keys "data" and "layout".
 Spec = dict[str, Any]
@@ -90,21 +91,20 @@ def scatter(
     `layout` are properties of the plotly layout.
     """
     several, shared = len(view.sheet.kernels) > 1, share_marks(view)
-    traces = []
-    for index, machine in enumerate(view.sheet.configured):
+    names, traces = data_names(view.sheet.datasets), []
+    for machine, index in looks(view.sheet.configured).items():
         if not (own := [point for point in points if point.key.machine == machine]):
             continue
         k, text = 0 if shared and y is None else index, label(view.sheet.label(machine))
-        mark, pages = SYMBOLS[k % len(SYMBOLS)], [view.pages.get(point.key) for point in own]
-        symbols = [f"{mark}-open" if point.hollow else mark for point in own]
-        each = named or len({*symbols, mark}) > 1
+        symbol, pages = mark(k, SYMBOLS), [view.pages.get(point.key) for point in own]
+        symbols = [f"{symbol}-open" if point.hollow else symbol for point in own]
         trace: dict[str, Any] = {
             "name": text,
             "x": [point.x for point in own],
             "y": [point.y for point in own],
             "hovertext": [_hover(view, point) for point in own],
             "customdata": [f"{root}{page}" if page else "" for page in pages],
-            "marker": {"color": colour(k), "symbol": symbols if each else mark, "size": 10},
+            "marker": {"color": colour(k), "symbol": symbols, "size": 10},
         }
         if named:
             trace["text"] = [f" {text} " if point.hollow or (shared and y) else "" for point in own]
@@ -113,9 +113,9 @@ def scatter(
         elif y is None:
             trace["error_x"] = {"array": [point.error for point in own]}
             trace |= {"orientation": "h", "offsetgroup": text, "alignmentgroup": "all"}
-            trace["y"] = [
-                label(data_text(point.key, several or point.key.size is not None)) for point in own
-            ]
+            keys = [point.key._replace(dataset=names[point.key.dataset]) for point in own]
+            texts = (data_text(key, several or key.size is not None) for key in keys)
+            trace["y"] = [label(fill(text, 18)).replace("\n", "<br>") for text in texts]
         traces.append(trace)
     layout |= {"height": HEIGHT, "xaxis": x, "yaxis": y}
     if y is None:
