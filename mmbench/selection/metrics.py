@@ -114,10 +114,9 @@ def _brier(truth: NDArray, probabilities: NDArray, classes: NDArray) -> float:
 
 #: Explanation in table legends: how one-vs-one machines rank the test rows.
 RANKED = (
-    "One-vs-one machines rank the test rows by the decision value if there are two classes; if "
-    "there are more, by the votes for the class, and rows with equal votes by the sum of the "
-    "decision values for the class; in a tied vote the first of the tied classes has the largest "
-    "score of the row"
+    "One-vs-one machines rank the test rows by the decision value (two classes), or by the votes "
+    "for the class and, among equal votes, by the sum of the decision values for the class. In a "
+    "tied vote, the first of the tied classes has the largest score of the row"
 )
 
 METRICS = {
@@ -166,8 +165,8 @@ METRICS = {
         "Brier score",
         "probabilities",
         _brier,
-        "mean squared distance of the probabilities to 0 and 1, summed over classes (of two "
-        "classes: of the second one); smaller is better",
+        "squared difference of probability and 1 (true class) or 0 (other class), summed over the "
+        "classes, averaged over the test rows; with two classes, half of it; smaller is better",
         smaller_is_better=True,
     ),
 }

@@ -229,7 +229,7 @@ class Cell:
         doubtful = [(s, n) for s, n in sorted(statuses.items()) if s not in FINISHED]
         texts = [f"{n} {status.replace('_', ' ')}" for status, n in doubtful]
         if splits := sum(map(_has_failed_fit, self.done)):
-            how = "counted all the same" if self.include_failed else "not counted"
+            how = "included in the means" if self.include_failed else "not counted"
             texts.append(f"{splits} of {n_done} splits {how}")
         parts += [f"of {statuses.total()} fits {', '.join(texts)}"] if texts else []
         return "; ".join(parts)

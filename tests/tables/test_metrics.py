@@ -154,7 +154,7 @@ def test_a_tied_vote_ranks_as_the_legend_says(results):
     }
     experiment.add(experiment.job("mine", "svm"), per_pair=PAIRS, arrays=arrays)
     text = table(experiment.folder, metrics=["auc"])
-    assert "in a tied vote the first of the tied classes has the largest score of the row" in text
+    assert "In a tied vote, the first of the tied classes has the largest score of the row" in text
     summed = np.outer([1, 2, 3], [-1, 0, 1])
     scores = 1 + summed / (3 * (abs(summed) + 1))
     scores[:, 0] = scores[:, 2]  # the first class has the score of the third

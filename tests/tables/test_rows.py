@@ -83,7 +83,7 @@ def test_all_splits_count_where_that_is_asked_for(half_failed) -> None:
         if r["machine"] == "mmrm" and r["metric"] == "errors_count"
     ]
     assert float(row["measured"]) == pytest.approx(91 / 3)
-    assert "1 of 3 splits counted all the same" in row["note"]
+    assert "1 of 3 splits included in the means" in row["note"]
 
 
 def test_a_cell_of_failed_fits_alone_has_no_accuracy(results) -> None:
