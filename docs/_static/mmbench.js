@@ -22,6 +22,9 @@ const lowerIndices = () => {
 
 document.addEventListener("DOMContentLoaded", () => {
   lowerIndices();
+  // On phones, long names in tables are broken after underscores.
+  for (const name of document.querySelectorAll(".bd-article td code .pre"))
+    name.innerHTML = name.innerHTML.replaceAll("_", "_<wbr>");
   const phone = window.matchMedia("(max-width: 600px)");
   const tables = [...document.querySelectorAll(".bd-article .pst-scrollable-table-container > table")];
   const boxes = [...document.querySelectorAll(
@@ -37,6 +40,8 @@ document.addEventListener("DOMContentLoaded", () => {
         const text = cell.textContent.trim();
         cell.classList.toggle("nothing", ["", "–"].includes(text));
         cell.classList.toggle("long", text.length > 14);
+        cell.classList.toggle("words", text.length > 40);
+        cell.classList.toggle("short", text.length < 10);
       });
   }
 
@@ -46,7 +51,7 @@ document.addEventListener("DOMContentLoaded", () => {
     const fold = document.createElement("details");
     const names = new Set([...table.tBodies[0].rows].map((row) => row.cells[0].textContent.trim()));
     const summary = document.createElement("summary");
-    summary.textContent = `${table.tBodies[0].rows.length} rows: ${[...names].filter(Boolean).join(", ")}`;
+    summary.textContent = `${table.tBodies[0].rows.length} rows: ${[...names].filter(Boolean).join("; ")}`;
     fold.className = "phone";
     table.parentElement.replaceWith(fold);
     fold.append(summary, table.parentElement);
