@@ -57,9 +57,9 @@ class CertifiedSolution(Result):
         """Whether the upper limit on ``sum |u_k|`` is active.
 
         The upper limit is considered active if two conditions hold: ``sum |u_k|`` exceeds half of
-        the limit, and the product of the limit and `violation` exceeds ``tol * max(1, |value|)``.
+        the limit, and ``max(1, limit) * violation`` exceeds ``tol * max(1, |value|)``.
         """
-        binds = self.violation * program.limit > tol * max(1.0, abs(self.value))
+        binds = self.violation * max(1.0, program.limit) > tol * max(1.0, abs(self.value))
         return bool(binds and np.abs(self.u).sum() > program.limit / 2)
 
 

@@ -102,6 +102,10 @@ MOST_GRAM_BYTES = 1.4e9
 #: penalties and margins lose all digits.
 MIN_COST, MAX_COST = 1e-100, 1e100
 
+#: Range of the coefficient limit. With a smaller limit, the decision values would be constant up to
+#: CONSTANT_DECISION_RANGE. A larger limit multiplies every rounding error of the lower bound.
+LEAST_LIMIT, LARGEST_LIMIT = 1e-6, 1e100
+
 #: The dispersion of the decision values within the classes is considered zero if it is at most
 #: NO_DISPERSION times the range of the decision values.
 NO_DISPERSION = 1e-9
@@ -135,7 +139,8 @@ class MMRM(WeightedClassifier):
     A machine with the status "unbounded" or "trivial" predicts the same class for every row: the
     class with the larger sum of slack penalties, or the larger class if the two sums are equal. The
     statuses "unbounded" and "trivial" describe the optimisation problem, not a failure of the
-    solver. The status is "unbounded" if C is so small that the program has no minimum. The status
+    solver. The status is "unbounded" if C is so small that the program has no minimum; for a kernel
+    machine, if some coefficients within the limit below have a negative objective value. The status
     is "trivial" if w = 0 is optimal. If the classes have different sizes, w = 0 is optimal for a
     range of C. If the mean of the smaller class lies among the points of the larger class, w = 0
     may be optimal for every C. ``class_weight="balanced"`` avoids the status "trivial" for classes
@@ -234,7 +239,7 @@ class MMRM(WeightedClassifier):
     )
     coefficient_limit: float = parameter(
         COEFFICIENT_LIMIT,
-        positive(),
+        Param(low=LEAST_LIMIT, high=LARGEST_LIMIT),
         "Upper limit on the sum of the coefficients, multiplied by the mean of ``k(x, x)``. With "
         "limits of 2^26 and more, some programs cannot be solved to a gap of 1e-6.",
         after="tol",
@@ -287,10 +292,16 @@ class MMRM(WeightedClassifier):
             return reused
         if isinstance(program, LinearProgram):
             return solve_linear(program, self.tol, self.solver)
-        if self.solver not in ("auto", "interior"):
-            return solve_reference(program, self.tol, self.solver)
-        guess = _guess(program, problem, neighbour)
-        return solve_kernel(program, guess, self.solver, self.tol)
+        if self.solver in ("auto", "interior"):
+            guess = _guess(program, problem, neighbour)
+            found = solve_kernel(program, guess, self.solver, self.tol)
+        else:
+            found = solve_reference(program, self.tol, self.solver)
+        if found.value < -self.tol:
+            # without the coefficient limit, multiples of the solution have arbitrarily low
+            # objective values
+            return constant_solution(program, Status.UNBOUNDED, found.route, found.iterations)
+        return found
 
     def _store(
         self, X: NDArray, labels: NDArray, rows: list[NDArray], models: Sequence[BinaryModel]
@@ -407,11 +418,7 @@ def _guess(
 def solve_kernel(
     program: KernelProgram, guess: Guess, solver: str, tol: float
 ) -> CertifiedSolution:
-    """Solve the kernel program (30) by the first route that reaches the tolerance.
-
-    If a solution has a negative objective value, problem (30) without the coefficient limit is
-    unbounded, since multiples of the solution have arbitrarily low objective values.
-    """
+    """Solve (30) by the first route that reaches the tolerance or a negative objective value."""
     solutions: list[CertifiedSolution] = []
     for route in _routes(program, guess, solver):
         if route == "whole":
@@ -420,9 +427,7 @@ def solve_kernel(
             solution = RestrictedProgram(program, guess, tol).solve()
         else:
             solution = solve_reference(program, tol)
-        if solution.value < -tol:
-            return constant_solution(program, Status.UNBOUNDED, route, solution.iterations)
-        if solution.status in (Status.OPTIMAL, Status.UNBOUNDED):
+        if solution.status is Status.OPTIMAL or solution.value < -tol:
             return solution
         solutions.append(solution)
         if time_is_up():

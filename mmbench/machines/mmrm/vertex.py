@@ -21,7 +21,7 @@ from scipy.linalg.lapack import dgetrf, dgetrs
 from mmbench.errors import Status
 from mmbench.machines.mmrm.certificate import CertifiedSolution, best, certify, constant_solution
 from mmbench.machines.mmrm.interior import LpInteriorPoint
-from mmbench.machines.mmrm.program import Program
+from mmbench.machines.mmrm.program import COEFFICIENT_LIMIT, Program
 from mmbench.solvers.cones import SOLVERS, ConeProgram, ConeSolution, solve_socp
 from mmbench.solvers.highs_ import LpSolution, solve_lp
 
@@ -147,8 +147,7 @@ def solve_reference(
 
     HiGHS accepts violations of 1e-7 per constraint, and each violation changes the objective value
     by up to 1e-7 times the slack penalty. Therefore the exact vertex of the basis found by HiGHS is
-    also computed. If `Program.surely_bounded` is False, the coefficient limit is omitted, since it
-    would hide that the program is unbounded.
+    also computed.
     """
     rows, columns = program.rows, program.columns
     n, k = len(rows), len(columns)
@@ -161,9 +160,12 @@ def solve_reference(
         format="csr",
     )
     right = np.ones(n)
-    if program.nonnegative and program.surely_bounded:
-        limit = np.append(np.full(k, -1 / program.limit), np.zeros(1 + n))
-        matrix, right = sparse.vstack([matrix, limit[None]], format="csr"), np.append(right, -1.0)
+    if program.nonnegative:
+        # HiGHS omits coefficients below 1e-9, so that 1 / limit would be too small for large limits
+        unit = min(program.limit, COEFFICIENT_LIMIT)
+        limit = np.append(np.full(k, -1 / unit), np.zeros(1 + n))
+        matrix = sparse.vstack([matrix, limit[None]], format="csr")
+        right = np.append(right, -program.limit / unit)
     lower = np.zeros(k + 1 + n)
     lower[0 if not program.nonnegative else k : k + 1] = -np.inf
     costs = np.concatenate([program.c[columns], [0.0], program.cost[rows]])

@@ -7,6 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.optimize import linprog
+from sklearn.exceptions import ConvergenceWarning
 
 from mmbench.errors import Status
 from mmbench.kernels import Kernel
@@ -189,3 +190,38 @@ def test_the_linear_program_has_no_coefficient_limit(solver):
     assert (np.abs(machine.coef_[0]) * X.std(axis=0)).sum() > 0.5
     assert limited.status is free.status is Status.OPTIMAL
     assert limited.objective == pytest.approx(free.objective, rel=1e-9)
+
+
+@pytest.mark.parametrize("solver", ["auto", "interior", "reference", "highs_ipm", "clarabel"])
+@pytest.mark.parametrize("C, limit", [(1e-3, 1e-6), (1e-3, 0.01), (5e-3, 1.0), (1e-3, 1.0)])
+def test_every_solver_keeps_the_coefficient_limit_if_C_is_small(solver, C, limit):
+    # without the limit, the program is unbounded; with limit 1 and the smaller C, a negative
+    # objective value proves it
+    X, y = clouds(4, n=60)
+    machine = MMRM(gamma=0.5, C=C, coefficient_limit=limit, solver=solver)
+    if (C, limit) == (1e-3, 1.0):
+        with pytest.warns(ConvergenceWarning, match="ended unbounded"):
+            machine.fit(X, y)
+        return
+    fit = machine.fit(X, y).fits_[0]
+    K = Kernel("rbf", gamma=0.5)(X, X)
+    exact = general_solver(K, y, np.full(60, C), limit)
+    assert fit.status in (Status.OPTIMAL, Status.TRIVIAL)
+    assert fit.objective == pytest.approx(exact, rel=3e-6)
+    assert fit.extra["at_coefficient_limit"] or fit.status is Status.TRIVIAL
+
+
+def test_a_large_limit_is_part_of_the_reference_program():
+    X, y = clouds(2, n=60)  # HiGHS omits coefficients of 1e-9, the reciprocal of the limit
+    fits = [
+        MMRM(gamma=0.1, C=1e-3, coefficient_limit=1e10, solver=solver).fit(X, y).fits_[0]
+        for solver in ("auto", "reference")
+    ]
+    assert [fit.status for fit in fits] == [Status.UNBOUNDED] * 2
+
+
+@pytest.mark.parametrize("limit", [1e-300, 1e-7, 1e300])
+def test_limits_that_double_precision_cannot_represent_are_refused_in_one_line(limit):
+    X, y = clouds(2, n=20)
+    with pytest.raises(ValueError, match="coefficient_limit must be a number >= 1e-06 and <= "):
+        MMRM(coefficient_limit=limit).fit(X, y)
