@@ -11,19 +11,32 @@ values of the matrix V with the columns v_p:
 """
 
 from math import sqrt
+from operator import itemgetter
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-from mmbench.machines.fsvm.pair_svms import JointRows, JointSolution, infimum_root
+from mmbench.errors import Status
+from mmbench.machines.base.threshold import balanced
+from mmbench.machines.fsvm.pair_svms import (
+    JointRows,
+    JointSolution,
+    infimum_root,
+    lower_bound,
+    majority,
+)
 from mmbench.solvers.cones import ConeProgram, solve_socp
 
 
 def solve_reference(rows: JointRows, C: float) -> JointSolution:
-    """Compute the optimum of the F-SVM by one cone program (Clarabel)."""
+    """Compute the optimum of the F-SVM by one cone program (Clarabel).
+
+    The objective and the lower bound are computed from the hyperplanes and the multipliers.
+    """
     k, n_pairs = len(rows.s), len(rows.pairs)
     n, n_planes = sum(len(y) for _, y in rows.pairs), n_pairs * (k + 1)
+    unit = min(C, 1.0)  # if C is tiny, multipliers at most C would be below Clarabel's tolerance
     norm, cost, cone = (_length if n_pairs == 1 else _nuclear_norm)(k, n_pairs)
     margins = sparse.block_diag([_margins(rows, p) for p in range(n_pairs)])
     planes = sparse.vstack([margins, sparse.csr_array((n, n_planes))])
@@ -32,7 +45,7 @@ def solve_reference(rows: JointRows, C: float) -> JointSolution:
     beside = sparse.csr_array((norm.shape[0], n))
     bounded = sparse.hstack([norm[:, :n_planes], beside, norm[:, n_planes:]])
     program = ConeProgram(
-        c=np.concatenate([np.zeros(n_planes), C * np.concatenate(rows.costs), cost]),
+        c=np.concatenate([np.zeros(n_planes), C * np.concatenate(rows.costs), cost]) / unit,
         A=sparse.csc_array((0, n_planes + n + len(cost))),
         b=np.zeros(0),
         G=sparse.csc_array(-sparse.vstack([linear, bounded])),
@@ -41,22 +54,33 @@ def solve_reference(rows: JointRows, C: float) -> JointSolution:
         **cone,
     )
     found = solve_socp(program)
-    V = found.x[:n_planes].reshape(n_pairs, k + 1)
-    W = V[:, :k].T / np.sqrt(rows.s)[:, None]
-    ends = np.cumsum([len(y) for _, y in rows.pairs])[:-1]
+    planes = found.x[:n_planes].reshape(n_pairs, k + 1)
+    V, b = planes[:, :k].T, planes[:, k]
+    value = sqrt(2.0) * float(np.linalg.norm(V, "nuc"))
+    multipliers = np.split(unit * found.z[:n], np.cumsum([len(y) for _, y in rows.pairs])[:-1])
+    u, Q = [], np.zeros((k, n_pairs))
+    for p, ((index, y), weights) in enumerate(zip(rows.pairs, rows.costs, strict=True)):
+        margins = _margins(rows, p) @ planes[p]
+        value += C * float(weights @ np.maximum(0.0, 1.0 - margins))
+        u.append(y * balanced(multipliers[p], y, C * weights))
+        Q[:, p] = rows.Z[index].T @ u[p]
+    # w = 0 is optimal if C is small
+    value, W, b = min(
+        (value, V / np.sqrt(rows.s)[:, None], b), majority(rows, C), key=itemgetter(0)
+    )
     return JointSolution(
         W=W,
-        b=V[:, k],
-        u=[y * a for (_, y), a in zip(rows.pairs, np.split(found.z[:n], ends), strict=True)],
+        b=b,
+        u=u,
         root=infimum_root(W, rows.s),
-        value=found.value,
-        bound=found.bound,
-        violation=found.violation,
-        values=[found.value],
+        value=value,
+        bound=lower_bound(Q, float(sum(np.abs(a).sum() for a in u)), rows.s),
+        violation=0.0,
+        values=[value],
         rounds=1,
         iterations=found.iterations,
         pair_iterations=[found.iterations] * n_pairs,
-        status=found.status,
+        status=found.status if W.any() else Status.TRIVIAL,
         route="reference",
     )
 

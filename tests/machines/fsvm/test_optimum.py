@@ -25,7 +25,7 @@ from mmbench.machines.svm import train_svm
 def test_the_optimum_is_that_of_one_cone_program(two, C):
     _, rows = two
     fast, reference = optimum_of(rows, C), solve_reference(rows, C)
-    assert reference.status is Status.OPTIMAL
+    assert reference.status in (Status.OPTIMAL, Status.TRIVIAL)
     assert fast.value == pytest.approx(reference.value, rel=1e-6)
     assert fast.bound == pytest.approx(reference.bound, rel=1e-6)
     assert fast.bound <= reference.value * (1 + 1e-8)
@@ -147,3 +147,30 @@ def test_any_multipliers_bound_the_optimum_from_below(two):
     for factor in (0.01, 0.5, 1.0):
         scaled = factor * planes.q, factor * planes.multipliers
         assert lower_bound(*scaled, rows.s) <= best * (1 + 1e-9)
+
+
+@pytest.mark.parametrize("C", [1e-12, 3e-6, 1e-3, 1.0, 1e3])
+@pytest.mark.parametrize("n_classes", [2, 3])
+def test_the_certificate_of_the_reference_is_of_the_returned_hyperplanes(n_classes, C):
+    """The objective is computed from w, b and the data; w = 0 is optimal if C is small."""
+    rng = np.random.default_rng(0)
+    y = np.arange(60) % n_classes
+    X = rng.normal(size=(60, 4)) + 0.5 * y[:, None] * [1, 0, 1, 0]
+    machines = [
+        FSVM(variant="opt", C=C, ridge=0, solver=solver) for solver in ("auto", "reference")
+    ]
+    for machine in machines:
+        machine.fit(X, y)
+    auto, reference = (machine.fits_[0] for machine in machines)
+    assert auto.status is reference.status
+    assert auto.bound * (1 - 1e-6) <= reference.bound <= reference.objective
+    assert reference.objective == pytest.approx(auto.objective, rel=1e-6)
+    coef, b = machines[1].coef_, machines[1].intercept_
+    root = np.linalg.cholesky(np.cov(X.T, bias=True)).T
+    value = sqrt(2) * np.linalg.norm(root @ np.atleast_2d(coef).T, "nuc")
+    for p, (low, high) in enumerate(fit.pair for fit in machines[1].fits_):
+        rows = (y == low) | (y == high)
+        margins = np.where(y[rows] == high, 1, -1) * (X[rows] @ coef[p] + b[p])
+        value += C * np.maximum(0, 1 - margins).sum()
+    assert reference.objective == pytest.approx(value, rel=1e-9)
+    assert (auto.status is Status.TRIVIAL) == (not coef.any())
