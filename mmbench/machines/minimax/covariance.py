@@ -11,7 +11,10 @@ is a covariance in these coordinates. Coordinates in which both class covariance
 called diagonal coordinates. With ``scatter="sum"``, the covariance with ridge of class c is
 multiplied by n_c. The spread of class c along a direction w is ``sqrt(w'Sc w)``, where Sc includes
 the ridge and, with ``scatter="sum"``, the factor n_c. Without a ridge and without the factor n_c,
-the spread of a class is the standard deviation of its decision values.
+the spread of a class is the standard deviation of its decision values. The rows of a class without
+spread along w, for example a class of one row, would lie on the decision boundary of MPM, MEMPM and
+M4. Their intercepts are therefore moved towards the other class, by 5e-7 times the distance of the
+projected class means.
 
 Kernel machines need a ridge. If the rows are linearly independent in feature space, two parallel
 hyperplanes exist: one contains all rows of the positive class, and the other contains all rows of

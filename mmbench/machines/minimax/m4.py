@@ -67,10 +67,13 @@ from mmbench.machines.base.search_space import MemoryNeeds, SearchSpace
 from mmbench.machines.minimax.coordinates import DiagonalData
 from mmbench.machines.minimax.covariance import SpreadMachine, certificate, majority_model
 from mmbench.machines.minimax.margin_problem import MarginProblem, MarginSolution
-from mmbench.machines.minimax.spread import GramSpread, minimax_direction
+from mmbench.machines.minimax.spread import LEAST_SHARE, GramSpread, inside, minimax_direction
 
 #: Lower bound on the multiplier of a support vector, relative to the largest multiplier.
 SUPPORT_SHARE = 1e-6
+
+#: Largest valid penalty on the slack of a row. Products of larger penalties may overflow.
+LARGEST_PENALTY = 1e100
 
 #: Peak memory of Clarabel for a cone program, in copies of the training rows.
 CONE_ROW_COPIES = 30
@@ -224,17 +227,21 @@ class M4(WeightedClassifier, SpreadMachine):
             delta=data.delta,
             var_x=data.var_x,
             var_y=data.var_y,
-            C=self._penalty(min(data.totals), kappa),
+            C=self._penalty(min(data.totals), kappa, float(weights.max())),
             removed=float(weights[~kept].sum()),
             weights=weights[kept],
         )
 
-    def _penalty(self, n_smaller: float, kappa: float) -> float:
+    def _penalty(self, n_smaller: float, kappa: float, heaviest: float = 1.0) -> float:
         """Return the penalty on the slacks, either C or `C_factor` times the smallest useful C."""
-        if self.C is not None:
-            return float(self.C)
         scale = kappa if self.normalization == "mean" else 1.0 / kappa if kappa else 1.0
-        return float(self.C_factor * scale / n_smaller)
+        C = float(self.C_factor * scale / n_smaller if self.C is None else self.C)
+        if not C * heaviest <= LARGEST_PENALTY:
+            raise ValueError(
+                f"M4: the penalty on slack, C times a row's weight, is {C * heaviest:.2g}; it must "
+                f"be at most {LARGEST_PENALTY:g}"
+            )
+        return C
 
     # -- soft margin, hard margin, and normalization "mean" ---------------------------------------
 
@@ -276,7 +283,9 @@ class M4(WeightedClassifier, SpreadMachine):
         found = solve_mean(problem, self.solver, self.tol)
         n_support = _n_support(found.multipliers)
         fit = certificate(found, self.tol, n_support, rho=found.rho, slack=found.slack)
-        return BinaryModel(found.b, fit, w=found.w)
+        shares = found.rho * problem.spreads(found.w)
+        shift = np.maximum(LEAST_SHARE, shares) - shares
+        return BinaryModel(found.b + float(shift[0] - shift[1]), fit, w=found.w)
 
     def _margin_model(self, problem: MarginProblem, found: MarginSolution) -> BinaryModel:
         """Convert a solution of the program "margin" to a model with the intercept of (2), (3)."""
@@ -285,8 +294,8 @@ class M4(WeightedClassifier, SpreadMachine):
         n_support = 0 if found.is_trivial else _n_support(found.multipliers)
         rho = 2.0 / total if total else np.inf
         fit = certificate(found, self.tol, n_support, rho=rho)
-        shift = (spreads[0] - spreads[1]) / total if total else 0.0
-        return BinaryModel(found.b + float(shift), fit, w=found.w)
+        shift = 2.0 * inside(float(spreads[0]) / total) - 1.0 if total else 0.0
+        return BinaryModel(found.b + shift, fit, w=found.w)
 
     def _reduced_to_means(self, data: DiagonalData, problem: MarginProblem) -> BinaryModel:
         """Return the solution if the reduction has removed all points of at least one class.
@@ -302,7 +311,7 @@ class M4(WeightedClassifier, SpreadMachine):
         kappa = 1.0 / found.value
         # any remaining points belong to one class, so that a shift of b satisfies their
         # constraints; among these b, the one nearest to the intercept of the MPM is returned
-        b = -float(found.w @ data.mean_x) + kappa * found.spread_x
+        b = -float(found.w @ data.mean_x) + inside(kappa * found.spread_x)
         decision = problem.rows @ found.w
         if (problem.y > 0).any():
             b = max(b, float((kappa * found.spread_x - decision).max()))

@@ -50,6 +50,12 @@ MAX_TARGET = 1e100
 
 TINY = np.finfo(float).tiny
 
+#: Minimum distance of the decision boundary from the projected class means, divided by the distance
+#: of the projected class means. If a class has zero spread along w, for example a class of one row,
+#: the optimal decision boundary contains its mean, and rounding errors would decide the sign of
+#: ``f``. The distance is below the default tolerance.
+LEAST_SHARE = 5e-7
+
 #: The Cholesky factor is stored in float32 if the ridge is at least SINGLE_RIDGE times the mean
 #: diagonal entry of the kernel matrix, and the trace of the matrix is in SINGLE_RANGE. Otherwise,
 #: the factor is stored in float64.
@@ -127,6 +133,11 @@ def spreads(w: NDArray, var_x: NDArray, var_y: NDArray) -> NDArray:
     """Return the class spreads (sx, sy) along w for diagonal covariances, shape (2,)."""
     squares = w * w
     return np.sqrt(np.array([var_x @ squares, var_y @ squares]))
+
+
+def inside(share: float) -> float:
+    """Return `share`, the place of the boundary between the class means, off both class means."""
+    return float(np.clip(share, LEAST_SHARE, 1.0 - LEAST_SHARE))
 
 
 def minimax_direction(target: NDArray, var_x: NDArray, var_y: NDArray) -> Direction:

@@ -620,3 +620,15 @@ def test_with_nu_1_the_m4_is_the_mpm_without_a_ridge_too():
     assert machine.fits_[0].extra["kept"] == 0
     Z = rng.normal(size=(500, 7))
     assert np.array_equal(machine.predict(Z), MPM(ridge=0).fit(X, y).predict(Z))
+
+
+@pytest.mark.parametrize("solver", ["auto", "gram", "reference", "clarabel"])
+@pytest.mark.parametrize("kernel", ["linear", "rbf"])
+@pytest.mark.parametrize(
+    "given, weight", [({"C": 1.7e308}, 1), ({"C_factor": 1.7e308}, 1), ({"C": 1e60}, 1e60)]
+)
+def test_penalties_beyond_double_precision_are_refused_in_one_line(solver, kernel, given, weight):
+    X, y = gaussians()
+    weights = None if weight == 1 else np.where(y > 0, weight, 1.0)
+    with pytest.raises(ValueError, match=r"^M4: the penalty on slack, C times a row's weight, is"):
+        M4(kernel=kernel, ridge=1e-3, solver=solver, **given).fit(X, y, weights)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 import numpy as np
 import pytest
 from helpers.minimax_family import (
@@ -230,6 +232,33 @@ def test_a_direction_without_variance_separates_for_nothing():
 def test_single_rows_as_classes():
     machine = MPM().fit([[0.0, 0.0], [1.0, 1.0]], [0, 1])
     np.testing.assert_array_equal(machine.predict([[0.1, 0.0], [0.9, 1.0]]), [0, 1])
+
+
+@pytest.mark.parametrize("label", [0, 1])
+@pytest.mark.parametrize(
+    "machine",
+    [
+        MPM,
+        MEMPM,
+        M4,
+        partial(M4, margin="hard"),
+        partial(M4, normalization="mean"),
+        partial(M4, nu=1),
+        partial(M4, nu=1, normalization="mean"),
+    ],
+)
+@pytest.mark.parametrize("ridge", [0.0, 1e-8])
+def test_the_only_row_of_a_class_is_not_on_the_boundary(machine, label, ridge):
+    for seed in range(4):
+        X = np.random.default_rng(seed).normal(size=(20, 3))
+        n = 1 + seed % 2  # one row, or two equal rows
+        X[:n] = X[0] + 4
+        y = np.where(np.arange(20) < n, label, 1 - label)
+        fitted = machine(ridge=ridge).fit(X, y)
+        decision = fitted.decision_function(X)
+        own = decision[0] * (2 * label - 1)
+        assert 1e-7 < own < 1e-5 * np.ptp(decision)
+        assert fitted.predict(X[:1])[0] == label
 
 
 @pytest.mark.parametrize("target", [[np.nan, 1.0], [np.inf, 1.0], [0.0, 0.0]])
