@@ -37,6 +37,9 @@ CHUNK_ROWS = 256
 #: NEAR_EXPONENT. Otherwise rounding errors of squared distances are negligible in ``rbf``.
 NEAR_EXPONENT = 1e-3
 
+#: The median of the rows is the centre if ``gamma ||m||^2`` exceeds FAR_CENTRE for the mean m.
+FAR_CENTRE = 1e14
+
 #: Size in bytes of a chunk of distances; a chunk fits in the cache.
 CHUNK_BYTES = 2**18
 
@@ -78,7 +81,8 @@ class Kernel:
         """
         if self.name != "poly":
             return self
-        mean = float(np.average((1 + row_squares(X)) ** self.degree, weights=weights))
+        with np.errstate(over="ignore"):  # an infinite divisor is refused by `is_finite`
+            mean = float(np.average((1 + row_squares(X)) ** self.degree, weights=weights))
         return replace(self, divisor=self.divisor * mean)
 
     def is_finite(self, X: NDArray) -> bool:
@@ -102,15 +106,30 @@ class Kernel:
 
         For ``rbf``, float32 is accurate enough if the rounding error of ``gamma ||x - z||^2`` is
         small (see SINGLE_PRECISION_EXPONENT). For a normalised ``poly``, float32 is accurate enough
-        if the largest ``k(x, x)`` is at most SINGLE_PRECISION_MAX times the mean of ``k(x, x)``.
+        if the largest ``k(x, x)`` is at most SINGLE_PRECISION_MAX times the mean of ``k(x, x)``,
+        and if ``(1 + x'x)**degree`` does not overflow.
         """
         if self.name == "linear" or (self.name == "poly" and self.divisor == 1):
             return False
         centred = self.name == "rbf" and not issparse(X)
-        largest = float(row_squares(X - X.mean(axis=0) if centred else X).max())
+        largest = float(row_squares(X - self.centre(X) if centred else X).max())
         if self.name == "rbf":
             return self.gamma * largest <= SINGLE_PRECISION_EXPONENT
-        return (1 + largest) ** self.degree <= SINGLE_PRECISION_MAX * self.divisor
+        # powers are computed before they are divided
+        most = min(SINGLE_PRECISION_MAX * self.divisor, float(np.finfo(np.float32).max))
+        return self.degree * float(np.log1p(largest)) <= float(np.log(most))
+
+    def centre(self, X: NDArray) -> NDArray:
+        """Return the row that is subtracted from all rows before squared distances are computed.
+
+        Far from the origin, ``x'x + z'z - 2x'z`` is inaccurate. The centre is the mean of the rows,
+        or their median if the mean is so large, for example because of fill values like 1e20, that
+        differences from the mean would have too few digits.
+        """
+        mean = X.mean(axis=0)
+        with np.errstate(over="ignore"):
+            far = self.gamma * float(mean @ mean) > FAR_CENTRE
+        return np.median(X, axis=0) if far else mean
 
     def base(self, X: Any, Z: Any, dtype: DTypeLike = np.float64) -> NDArray:
         """Return the base matrix: squared distances for ``rbf``, inner products for other kernels.
@@ -128,7 +147,7 @@ class Kernel:
         Z = X if same else np.asarray(Z, dtype=dtype)
         if self.name != "rbf":
             return X @ Z.T
-        centre = Z.mean(axis=0)  # x'x + z'z - 2x'z is inaccurate far from the origin
+        centre = self.centre(Z)
         X = X - centre
         Z = X if same else Z - centre
         return as_distances(X @ Z.T, X, Z)

@@ -181,7 +181,7 @@ class KernelRows:
         Data rows. Sparse rows are not centred, since they would become dense, and their zeros keep
         them near the origin.
     centre : ndarray of shape (n_features,), optional
-        Vector that is subtracted from dense rows for ``rbf``, by default the mean of `X`.
+        Vector that is subtracted from dense rows for ``rbf``, by default `Kernel.centre`.
     dtype : data type, default=float64
         Data type of the kernel values.
 
@@ -199,7 +199,7 @@ class KernelRows:
     ):
         self.kernel, self.centre = kernel, centre
         if kernel.name == "rbf" and not issparse(X):
-            self.centre = X.mean(axis=0) if centre is None else centre
+            self.centre = kernel.centre(X) if centre is None else centre
             X = X - self.centre
         self.X = X.astype(dtype) if issparse(X) else np.ascontiguousarray(X, dtype=dtype)
 

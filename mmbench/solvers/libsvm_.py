@@ -25,6 +25,10 @@ CACHE_MB = 500
 #: does not reach the tolerance 1e-5 on many problems with a few hundred rows.
 LIBLINEAR_PASSES = 100_000
 
+#: Maximum number of steps of scikit-learn's copy of libsvm, if there are at most 100,000 rows. The
+#: maximum is the same as in libsvm-official: this number, or 100 times the number of rows.
+LEAST_STEP_LIMIT = 10_000_000
+
 
 @memory_of("libsvm")
 def solve_libsvm(
@@ -145,8 +149,13 @@ def _weighted(gram: NDArray, y: NDArray, C: NDArray, tol: float) -> tuple[NDArra
 
     `C` contains the penalty of each row.
     """
+    from sklearn.exceptions import ConvergenceWarning
     from sklearn.svm import SVC
 
-    model = SVC(C=1.0, kernel="precomputed", tol=tol, cache_size=CACHE_MB)
-    model.fit(gram, y, sample_weight=C)
+    # with rounding errors above the tolerance, scikit-learn's copy of libsvm would never end
+    most = max(LEAST_STEP_LIMIT, 100 * len(y))
+    model = SVC(C=1.0, kernel="precomputed", tol=tol, cache_size=CACHE_MB, max_iter=most)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)  # the certificate replaces the warning
+        model.fit(gram, y, sample_weight=C)
     return model.support_, model.dual_coef_[0], float(model.intercept_[0])

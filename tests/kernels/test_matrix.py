@@ -127,6 +127,16 @@ def test_normalised_values_fit_single_precision(X):
     assert Kernel("poly", degree=3).trace_normalised(X / 10).fits_single_precision(X / 10)
 
 
+@pytest.mark.filterwarnings("error")
+@pytest.mark.parametrize("scale, fits", [(1e2, True), (1e3, False), (1e15, False)])
+def test_single_precision_holds_powers_before_they_are_normalised(X, scale, fits):
+    X = X * (scale / np.linalg.norm(X, axis=1))[:, None]
+    kernel = Kernel("poly", degree=8).trace_normalised(X)
+    assert kernel.fits_single_precision(X) is fits
+    if fits:
+        assert np.isfinite(kernel(X, X, np.float32)).all()
+
+
 @pytest.mark.parametrize("scale", [1.0, 1e6, 1e12, 1e100])
 @pytest.mark.parametrize("offset", [0.0, 1e6])
 def test_equal_rows_have_the_kernel_value_one_at_any_scale(scale, offset):

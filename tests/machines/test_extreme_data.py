@@ -6,6 +6,7 @@ import math
 
 import numpy as np
 import pytest
+from sklearn.base import clone
 from sklearn.datasets import load_iris, load_wine
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.metrics import roc_auc_score
@@ -19,6 +20,7 @@ from mmbench.machines import (
     M4,
     MACHINES,
     MAMC,
+    MMRM,
     RMM,
     SVM,
     RSVMMuPlus,
@@ -334,3 +336,35 @@ def test_a_dual_that_clarabel_calls_unbounded_is_inaccurate():
     fit = SVM(kernel="poly", degree=1, C=1e7, solver="clarabel").fit(X, y).fits_[0]
     assert fit.status in (Status.OPTIMAL, Status.INACCURATE)
     assert fit.bound <= fit.objective
+
+
+@pytest.mark.parametrize("name", sorted({machine_class(n).__name__: n for n in MACHINES}.values()))
+def test_features_whose_products_underflow_are_refused_or_change_nothing(name):
+    X, y = np.random.default_rng(0).normal(size=(40, 3)), np.arange(40) % 2
+    machine = machine_class(name)(kernel="linear")
+    with pytest.raises(ValueError, match=r"underflow; scale the data$"):
+        machine.fit(1e-170 * X, y)
+    machine.fit(0 * X, y)  # constant rows are no error
+
+
+@pytest.mark.parametrize(
+    "machine", [SVM(gamma=0.5), MMRM(gamma=0.5), M4(kernel="rbf", gamma=0.5, ridge=0.1)]
+)
+@pytest.mark.parametrize("fill", [1e15, 1e20, 1e100])
+def test_fill_values_leave_the_digits_of_the_other_rows(machine, fill):
+    X, y = np.random.default_rng(0).normal(size=(40, 3)), np.arange(40) % 2
+    X[7, 1] = X[3, 0] = fill
+    distances = ((X[:, None] - X) ** 2).sum(axis=2)
+    expected = clone(machine).set_params(kernel="precomputed").fit(np.exp(-0.5 * distances), y)
+    assert machine.fit(X, y).fits_[0].objective == pytest.approx(
+        expected.fits_[0].objective, rel=1e-6
+    )
+
+
+def test_scikit_learns_copy_of_libsvm_ends(monkeypatch):
+    # rounding errors of the kernel values are above the tolerance, which is never reached
+    monkeypatch.setattr("mmbench.solvers.libsvm_.LEAST_STEP_LIMIT", 1000)
+    X = np.round(np.random.default_rng(1).normal(size=(24, 3))) * 1e8
+    machine = SigmaSVM(kernel="linear", C=0.1, D=0, solver="sklearn")
+    with pytest.warns(ConvergenceWarning, match="ended inaccurate"):
+        machine.fit(X, np.arange(24) < 23, np.where(np.arange(24) < 23, 1.0, 23.0))

@@ -83,6 +83,10 @@ from mmbench.solvers.result import native_statuses
 #: precision.
 LARGEST_WEIGHT = 1e100
 
+#: Smallest magnitude of the largest feature, if the kernel is linear. Products of smaller features
+#: underflow in double precision.
+LEAST_FEATURE = 1e-150
+
 
 def kernel_parameter(default: str = "rbf", more: str = "") -> Any:
     """Declare the parameter `kernel`, with `more` appended to the parameter's documentation."""
@@ -515,7 +519,8 @@ class PairwiseClassifier(Declared, Estimator):
     def kernel_for(self, X: NDArray, weights: NDArray | None = None) -> Kernel:
         """Return the kernel, with gamma and scaling computed from the training rows.
 
-        Raises ValueError if kernel values of the training rows are not finite.
+        Raises ValueError if kernel values of the training rows are not finite, or if they
+        underflow.
         """
         if is_given(self.kernel):
             return Kernel(PRECOMPUTED)
@@ -535,6 +540,8 @@ class PairwiseClassifier(Declared, Estimator):
         kernel = kernel.trace_normalised(X, weights) if trace else kernel
         if not kernel.is_finite(X):
             raise ValueError("the kernel matrix has values that are not finite; scale the data")
+        if self.kernel == "linear" and 0 < abs(X).max() < LEAST_FEATURE:
+            raise ValueError("products of the features underflow; scale the data")
         return kernel
 
     # -- internal methods --------------------------------------------------------------------
