@@ -32,6 +32,7 @@ K. Fukunaga: Introduction to statistical pattern recognition, 2nd edition. Acade
 """
 
 from collections.abc import Mapping
+from dataclasses import replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -56,7 +57,7 @@ class LDA(WeightedClassifier, CovarianceMachine):
         One certificate per class pair. `objective` is the reciprocal of the LDA criterion: it is
         ``sqrt(w'(Sx + Sy)w)`` for w scaled to ``w'(xm - ym) = 1``. `bound` is a lower bound on
         `objective` from a dual solution. If the class means are equal, the status is ``trivial``
-        and the larger class is predicted.
+        and the class with the larger sum of row weights times class weights is predicted.
 
     Examples
     --------
@@ -89,7 +90,8 @@ class LDA(WeightedClassifier, CovarianceMachine):
 
     def solve(self, data: DiagonalData) -> BinaryModel:
         if data.equal_means:
-            return majority_model(data, Status.TRIVIAL, "the class means are equal")
+            weighted = replace(data, weights=data.costs(self.class_weight))
+            return majority_model(weighted, Status.TRIVIAL, "the class means are equal")
         total, delta = data.var_x + data.var_y, data.delta
         if self.solver == "auto":
             w = delta / total

@@ -122,3 +122,13 @@ def test_no_threshold_lies_between_equal_rows():
     order = rng.permutation(30)
     again = LDA(kernel="rbf", gamma=1.0, ridge=0.01, bias="optimized").fit(X[order], y[order])
     assert again.intercept_ == pytest.approx(machine.intercept_)
+
+
+@pytest.mark.parametrize("bias", ["midpoint", "optimized"])
+@pytest.mark.parametrize("class_weight, label", [(None, 1), ({0: 10, 1: 1}, 0), ({0: 1, 1: 10}, 1)])
+def test_equal_means_give_the_class_of_the_larger_cost(bias, class_weight, label):
+    half = np.random.default_rng(0).normal(size=(10, 3))
+    X, y = np.vstack([half, -half] * 2), np.repeat([0, 1], 20)
+    machine = LDA(bias=bias, class_weight=class_weight).fit(X, y)
+    assert machine.fits_[0].status is Status.TRIVIAL
+    assert set(machine.predict(X)) == {label}
