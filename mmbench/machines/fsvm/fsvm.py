@@ -311,7 +311,8 @@ class FSVM(WeightedClassifier, JointClassifier):
                 f"{type(self).__name__}: the transformation of the data leaves the range of double "
                 f"precision ({error}); scale the data"
             ) from error
-        if found.status is not Status.OPTIMAL or found.closed(SVM.gap_tolerance_factor * self.tol):
+        solved = found.status in (Status.OPTIMAL, Status.TRIVIAL)
+        if not solved or found.closed(SVM.gap_tolerance_factor * self.tol):
             return found
         return replace(found, status=Status.STOPPED_BY_RULE if by_rule else Status.INACCURATE)
 

@@ -9,6 +9,7 @@ import pytest
 from helpers.joint_rows import COSTS, optimum_of, random_problem, rows_of
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from sklearn.exceptions import ConvergenceWarning
 
 from mmbench.errors import FINISHED, Status
 from mmbench.kernels import Kernel
@@ -174,3 +175,12 @@ def test_the_certificate_of_the_reference_is_of_the_returned_hyperplanes(n_class
         value += C * np.maximum(0, 1 - margins).sum()
     assert reference.objective == pytest.approx(value, rel=1e-9)
     assert (auto.status is Status.TRIVIAL) == (not coef.any())
+
+
+@pytest.mark.parametrize("seed", [0, 9, 12])
+def test_a_reference_that_fails_is_neither_trivial_nor_infeasible(seed):
+    rng = np.random.default_rng(seed)
+    X, y, weights = rng.normal(size=(12, 3)), np.arange(12) % 2, rng.choice([1, 1e6, 1e-6], size=12)
+    machine = FSVM(variant="opt", C=1e6, solver="reference")
+    with pytest.warns(ConvergenceWarning, match="ended inaccurate"):
+        machine.fit(X, y, weights)
