@@ -128,8 +128,7 @@ class Kernel:
         """
         mean = X.mean(axis=0)
         with np.errstate(over="ignore"):
-            far = self.gamma * float(mean @ mean) > FAR_CENTRE
-        return np.median(X, axis=0) if far else mean
+            return np.median(X, axis=0) if self.gamma * (mean @ mean) > FAR_CENTRE else mean
 
     def base(self, X: Any, Z: Any, dtype: DTypeLike = np.float64) -> NDArray:
         """Return the base matrix: squared distances for ``rbf``, inner products for other kernels.

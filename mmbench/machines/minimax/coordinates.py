@@ -170,6 +170,8 @@ def diagonalise(
     del matrix
     rows, carry = _changed(rows, lambda part: part @ vectors), carry @ vectors
     values = np.clip(values, 0.0, 1.0)
+    if not both:  # a rounding error of 1e-14 in a variance is an error of 1e-7 in a spread
+        values[values < NO_VARIANCE], values[values > 1.0 - NO_VARIANCE] = 0.0, 1.0
     return data(values, 1.0 - values), carry
 
 

@@ -230,7 +230,7 @@ class SpreadMachine(CovarianceMachine):
                 fit = replace(model.fit, seconds=seconds)
                 # machines without a returned model are trained in diagonal coordinates by the
                 # caller
-                if fit.status is not Status.INACCURATE or time_is_up():
+                if abs(fit.gap) <= self.tol or time_is_up():
                     models[k] = replace(model, fit=fit, coef=model.w, w=None)
         return models
 

@@ -61,18 +61,18 @@ from numpy.typing import NDArray
 
 from mmbench.errors import Status
 from mmbench.machines.base.estimator import WeightedClassifier, class_weight
-from mmbench.machines.base.parameters import Param, choice, parameter, positive
+from mmbench.machines.base.parameters import Param, choice, parameter
 from mmbench.machines.base.problem import BinaryModel
 from mmbench.machines.base.search_space import MemoryNeeds, SearchSpace
 from mmbench.machines.minimax.coordinates import DiagonalData
 from mmbench.machines.minimax.covariance import SpreadMachine, certificate, majority_model
 from mmbench.machines.minimax.margin_problem import MarginProblem, MarginSolution
-from mmbench.machines.minimax.spread import LEAST_SHARE, GramSpread, inside, minimax_direction
+from mmbench.machines.minimax.spread import LEAST_SHARE, GramSpread, inner, minimax_direction
 
 #: Lower bound on the multiplier of a support vector, relative to the largest multiplier.
 SUPPORT_SHARE = 1e-6
 
-#: Largest valid penalty on the slack of a row. Products of larger penalties may overflow.
+#: Largest valid C and C_factor. Products of larger penalties and row weights may overflow.
 LARGEST_PENALTY = 1e100
 
 #: Peak memory of Clarabel for a cone program, in copies of the training rows.
@@ -124,11 +124,13 @@ class M4(WeightedClassifier, SpreadMachine):
     version: ClassVar[int] = 8
 
     C: float | None = parameter(
-        None, positive(optional=True), "Regularization parameter: penalty on the sum of slacks."
+        None,
+        Param(low=0, open_low=True, high=LARGEST_PENALTY, optional=True),
+        "Regularization parameter: penalty on the sum of slacks.",
     )
     C_factor: float = parameter(
         10.0,
-        positive(),
+        Param(low=0, open_low=True, high=LARGEST_PENALTY),
         "If C is not given, C is `C_factor` times the smallest useful penalty: ``1/(n_min "
         'kappa)`` in the normalization "margin" and ``kappa/n_min`` in "mean", with the weight '
         "n_min of the smaller class and kappa of the MPM. If both classes have the same weight, w "
@@ -183,9 +185,8 @@ class M4(WeightedClassifier, SpreadMachine):
             data = replace(data, var_x=total, var_y=total)
         if not data.rows.shape[1]:
             return majority_model(data, Status.TRIVIAL, "all rows are equal")
-        if data.equal_means:
-            kappa = 0.0
-        else:
+        kappa = 0.0
+        if not data.equal_means:
             kappa = 1.0 / minimax_direction(data.delta, data.var_x, data.var_y).value
         problem = self._problem(data, kappa)
         if self.margin == "hard":
@@ -227,21 +228,15 @@ class M4(WeightedClassifier, SpreadMachine):
             delta=data.delta,
             var_x=data.var_x,
             var_y=data.var_y,
-            C=self._penalty(min(data.totals), kappa, float(weights.max())),
+            C=self._penalty(min(data.totals), kappa),
             removed=float(weights[~kept].sum()),
             weights=weights[kept],
         )
 
-    def _penalty(self, n_smaller: float, kappa: float, heaviest: float = 1.0) -> float:
+    def _penalty(self, n_smaller: float, kappa: float) -> float:
         """Return the penalty on the slacks, either C or `C_factor` times the smallest useful C."""
         scale = kappa if self.normalization == "mean" else 1.0 / kappa if kappa else 1.0
-        C = float(self.C_factor * scale / n_smaller if self.C is None else self.C)
-        if not C * heaviest <= LARGEST_PENALTY:
-            raise ValueError(
-                f"M4: the penalty on slack, C times a row's weight, is {C * heaviest:.2g}; it must "
-                f"be at most {LARGEST_PENALTY:g}"
-            )
-        return C
+        return float(self.C_factor * scale / n_smaller if self.C is None else self.C)
 
     # -- soft margin, hard margin, and normalization "mean" ---------------------------------------
 
@@ -294,7 +289,7 @@ class M4(WeightedClassifier, SpreadMachine):
         n_support = 0 if found.is_trivial else _n_support(found.multipliers)
         rho = 2.0 / total if total else np.inf
         fit = certificate(found, self.tol, n_support, rho=rho)
-        shift = 2.0 * inside(float(spreads[0]) / total) - 1.0 if total else 0.0
+        shift = 2.0 * inner(float(spreads[0]) / total) - 1.0 if total else 0.0
         return BinaryModel(found.b + shift, fit, w=found.w)
 
     def _reduced_to_means(self, data: DiagonalData, problem: MarginProblem) -> BinaryModel:
@@ -311,7 +306,7 @@ class M4(WeightedClassifier, SpreadMachine):
         kappa = 1.0 / found.value
         # any remaining points belong to one class, so that a shift of b satisfies their
         # constraints; among these b, the one nearest to the intercept of the MPM is returned
-        b = -float(found.w @ data.mean_x) + inside(kappa * found.spread_x)
+        b = -float(found.w @ data.mean_x) + inner(kappa * found.spread_x)
         decision = problem.rows @ found.w
         if (problem.y > 0).any():
             b = max(b, float((kappa * found.spread_x - decision).max()))

@@ -98,8 +98,7 @@ class MeanSolution(Result):
 def solve_mean(problem: MarginProblem, solver: str = "auto", tol: float = 1e-6) -> MeanSolution:
     """Minimise the objective ``C g(rho) - rho`` over rho.
 
-    Both classes must have points, and C must exceed `least_penalty`. With solver "reference", each
-    point has a separate cone, as in the M4 paper.
+    Both classes must have points, and C must exceed `least_penalty`.
     """
     search = _RhoSearch(problem, solver, tol)
     ends, C = [search.evaluate(0.0), search.evaluate(1.0)], search.problem.C
@@ -151,11 +150,10 @@ class _RhoSearch:
         """Solve the program "fixed rho" for the value `at` of rho."""
         problem, (n, k) = self.problem, self.problem.rows.shape
         program = fixed_program(problem, at)
-        a_row = self.solver == "reference" and at > 0
         # the solver's tolerance is absolute, and is multiplied by the objective's magnitude if
         # below 1
         tol = max(LEAST_SOLVER_TOL, min(1e-9, 1e-3 * self.tol) * min(1.0, abs(self.lowest)))
-        found = solve_spread(program, self.solver, tol, cone_a_row=a_row)
+        found = solve_spread(program, self.solver, tol)
         self.iterations += found.iterations
         w, b = found.x[:k], float(found.x[k])
         scale = float(problem.delta @ w)

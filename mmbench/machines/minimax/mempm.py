@@ -49,7 +49,7 @@ from mmbench.machines.minimax.branch_and_bound import minimise
 from mmbench.machines.minimax.coordinates import DiagonalData
 from mmbench.machines.minimax.covariance import CovarianceMachine, certificate, majority_model
 from mmbench.machines.minimax.mpm import direction
-from mmbench.machines.minimax.spread import Direction, inside, spreads
+from mmbench.machines.minimax.spread import Direction, inner, spreads
 from mmbench.solvers.result import Result
 
 #: Maximum number of iterations of Dinkelbach's algorithm, which converges quadratically.
@@ -111,7 +111,7 @@ class MEMPM(WeightedClassifier, CovarianceMachine):
         alpha, beta = accuracy(best.kappa_x), accuracy(best.kappa_y)
         found = replace(best, bound=bound, iterations=search.iterations)
         fit = certificate(found, self.tol, len(data.y), alpha=alpha, beta=beta)
-        b = inside(best.kappa_x * best.spread_x) - float(best.w @ data.mean_x)
+        b = inner(best.kappa_x * best.spread_x) - float(best.w @ data.mean_x)
         return BinaryModel(b, fit, w=best.w)
 
 

@@ -46,13 +46,7 @@ from mmbench.machines.base.problem import BinaryModel
 from mmbench.machines.base.search_space import SearchSpace
 from mmbench.machines.minimax.coordinates import DiagonalData
 from mmbench.machines.minimax.covariance import SpreadMachine, certificate, majority_model
-from mmbench.machines.minimax.spread import (
-    Direction,
-    GramSpread,
-    inside,
-    minimax_direction,
-    spreads,
-)
+from mmbench.machines.minimax.spread import Direction, GramSpread, inner, minimax_direction, spreads
 
 
 class MPM(WeightedClassifier, SpreadMachine):
@@ -106,7 +100,7 @@ class MPM(WeightedClassifier, SpreadMachine):
         kappa = 1.0 / found.value
         alpha = kappa**2 / (1.0 + kappa**2)
         fit = certificate(found, self.tol, n, kappa=kappa, alpha=alpha)
-        return BinaryModel(inside(kappa * found.spread_x) - mean_x, fit, w=found.w)
+        return BinaryModel(inner(kappa * found.spread_x) - mean_x, fit, w=found.w)
 
 
 def direction(target: NDArray, var_x: NDArray, var_y: NDArray, solver: str = "auto") -> Direction:

@@ -135,7 +135,7 @@ def spreads(w: NDArray, var_x: NDArray, var_y: NDArray) -> NDArray:
     return np.sqrt(np.array([var_x @ squares, var_y @ squares]))
 
 
-def inside(share: float) -> float:
+def inner(share: float) -> float:
     """Return `share`, the place of the boundary between the class means, off both class means."""
     return float(np.clip(share, LEAST_SHARE, 1.0 - LEAST_SHARE))
 

@@ -6,12 +6,10 @@
                      q'x = 1                          (optional)
 
 The first k entries of x are the weights w, and the entry x[s_j] is a class spread. In the
-constraints (2), (3), (21) and (22) of the M4 paper, every training point has a separate cone. By
-default, this module solves an equivalent program with only one cone per class spread. With
-``cone_a_row=True``, every training point has a separate cone, as in the M4 paper. Let a be the
-multipliers of the linear constraints, (z_j, zeta_j) the multipliers of the cones, and lambda the
-multiplier of the equation ``q'x = 1``. With the unit vector e_s, whose entry s is 1, the dual
-problem is
+constraints (2), (3), (21) and (22) of the M4 paper, every training point has a separate cone. This
+module solves an equivalent program with only one cone per class spread. Let a be the multipliers of
+the linear constraints, (z_j, zeta_j) the multipliers of the cones, and lambda the multiplier of the
+equation ``q'x = 1``. With the unit vector e_s, whose entry s is 1, the dual problem is
 
     max   h'a + lambda   subject to   c - R'a - sum_j (zeta_j e_{s_j} + D_j z_j) - lambda q = 0,
     0 <= a <= p,  ||z_j|| <= zeta_j
@@ -35,13 +33,10 @@ the hard margin, the largest rho is found by bisection (`bisect_rho`). For the s
 paper maximises ``rho - C sum xi`` by quadratic interpolation, which may find only a local optimum.
 In the normalization "margin", `search_budget` minimises the objective, which is a convex function
 of the budget ``sx + sy = 2/rho``. In the normalization "mean", the reference solver is branch and
-bound (module `mean`) with one cone per training point. Branch and bound also gives a lower bound on
-the objective over all rho.
+bound (module `mean`), which also gives a lower bound on the objective over all rho.
 """
 
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -111,50 +106,55 @@ class SpreadSolution(Result):
 
 
 def solve_spread(
-    program: SpreadProgram, solver: str = "clarabel", tol: float = 1e-9, cone_a_row: bool = False
+    program: SpreadProgram, solver: str = "clarabel", tol: float = 1e-9
 ) -> SpreadSolution:
     """Solve a `SpreadProgram` by Clarabel, or by ECOS if `solver` is "ecos".
 
-    The variables of the cone program are x and one slack per constraint with a finite penalty. If
-    `cone_a_row` is true, cones replace the linear constraints that contain exactly one class
-    spread. A class spread is a variable of the cone program only if the spread occurs in the
-    objective, in the equation ``q'x = 1`` or in a linear constraint that is not replaced.
+    The variables of the cone program are x and one slack per constraint with a finite penalty. A
+    class spread is a variable of the cone program only if the spread occurs in the objective, in
+    the equation ``q'x = 1`` or in a linear constraint.
     """
-    m, n = program.rows.shape
-    soft, scales = np.flatnonzero(program.soft), list(program.scales)
-    slack = np.full(m, -1)
-    slack[soft] = np.arange(n, n + len(soft))
-    single = (program.rows[:, scales] < 0).sum(axis=1) == 1
-    own, shared = np.flatnonzero(single & cone_a_row), np.flatnonzero(~(single & cone_a_row))
-    cones = _cones(program, own, shared, slack)
-    G, h = _inequalities(program, cones, shared, slack)
-    equation = np.zeros((0 if program.equation is None else 1, G.shape[1]))
+    (m, n), soft = program.rows.shape, np.flatnonzero(program.soft)
+    n_all = n + len(soft)
+    equation = np.zeros((0 if program.equation is None else 1, n_all))
     if program.equation is not None:
         equation[0, :n] = program.equation
+    cost = np.append(program.cost, program.penalties[soft])
+    occurs = (cost != 0)[:n] | program.rows.any(axis=0) | equation[:, :n].any(axis=0)
+    cones = [pair for pair in zip(program.scales, program.roots, strict=True) if occurs[pair[0]]]
+    # G is built from its non-zero entries. For small programs, joining sparse blocks with SciPy
+    # would take longer than solving the program.
+    at, slack, start = program.rows.nonzero(), np.arange(n, n_all), m + len(soft)
+    ones = np.ones(len(soft))
+    entries = [(*at, program.rows[at]), (soft, slack, ones), (np.arange(m, start), slack, ones)]
+    for column, root in cones:
+        inside = np.arange(len(root))
+        entries.append(
+            (np.append(start, start + 1 + inside), np.append(column, inside), np.append(1.0, root))
+        )
+        start += 1 + len(root)
+    i, j, values = map(np.concatenate, zip(*entries, strict=True))
+    G = sparse.csc_array((-values, (i, j)), shape=(start, n_all))
     used = np.flatnonzero((np.diff(G.indptr) > 0) | equation.any(axis=0))
     cone_program = ConeProgram(
-        c=np.append(program.cost, program.penalties[soft])[used],
+        c=cost[used],
         A=sparse.csc_array(equation[:, used]),
         b=np.ones(len(equation)),
         G=G[:, used],
-        h=h,
-        n_linear=len(shared) + len(soft),
-        cones=tuple(1 + len(cone.root) for cone in cones),
+        h=-np.append(program.sides, np.zeros(start - m)),
+        n_linear=m + len(soft),
+        cones=tuple(1 + len(root) for _, root in cones),
     )
     found = solve_socp(cone_program, "ecos" if solver == "ecos" else "clarabel", tol)
-    x = np.zeros(G.shape[1])
+    x = np.zeros(n_all)
     x[used] = found.x
-    for column, root in zip(scales, program.roots, strict=True):
-        if len(own) or column not in used:
+    for column, root in zip(program.scales, program.roots, strict=True):
+        if not occurs[column]:
             x[column] = np.linalg.norm(root * x[: len(root)])
     x = x[:n]
-    multipliers = np.empty(m)
-    multipliers[shared] = found.z[: len(shared)]
-    starts = cone_program.n_linear + np.cumsum([0, *cone_program.cones])[: len(own)]
-    multipliers[own] = [found.z[k] / cone.rho for k, cone in zip(starts, cones, strict=False)]
     return SpreadSolution(
         x,
-        multipliers,
+        found.z[:m],
         -float(found.y[0]) if len(found.y) else 0.0,
         value=program.value(x),
         bound=found.bound,
@@ -162,72 +162,6 @@ def solve_spread(
         iterations=found.iterations,
         status=found.status,
     )
-
-
-class _Cone(NamedTuple):
-    """The constraint ``head'(x, xi) >= side + ||root * w||`` with a coefficient vector `head`."""
-
-    #: Indices and values of the non-zero entries of the coefficient vector, shape (n_nonzero,).
-    columns: NDArray
-    values: NDArray
-    side: float
-    root: NDArray
-    #: Coefficient of the class spread in the linear constraint that is replaced by this cone. Both
-    #: sides of the constraint are divided by `rho`.
-    rho: float = 1.0
-
-
-def _cones(program: SpreadProgram, own: NDArray, shared: NDArray, slack: NDArray) -> list[_Cone]:
-    """Return the cones of the linear constraints `own`, followed by the cones of the spreads.
-
-    A linear constraint ``r'x - rho x[s_j] + xi_i >= h_i`` with the class spread x[s_j] is replaced
-    by the cone ``(r'x + xi_i - h_i)/rho >= ||D_j w||``.
-    """
-    cones = []
-    for i in own:
-        spread = int((program.rows[i, list(program.scales)] < 0).argmax())
-        head = program.rows[i].copy()
-        rho, head[program.scales[spread]] = -float(head[program.scales[spread]]), 0.0
-        columns = head.nonzero()[0]
-        values = head[columns]
-        if slack[i] >= 0:
-            columns, values = np.append(columns, slack[i]), np.append(values, 1.0)
-        side, root = program.sides[i] / rho, program.roots[spread]
-        cones.append(_Cone(columns, values * (1.0 / rho), side, root, rho))
-    for column, root in zip(program.scales, program.roots, strict=True):
-        in_equation = program.equation is not None and program.equation[column] != 0
-        if program.cost[column] != 0 or program.rows[shared, column].any() or in_equation:
-            cones.append(_Cone(np.array([column]), np.ones(1), 0.0, root))
-    return cones
-
-
-def _inequalities(
-    program: SpreadProgram, cones: Sequence[_Cone], shared: NDArray, slack: NDArray
-) -> tuple[sparse.csc_array, NDArray]:
-    """Return the arrays G and h of a `ConeProgram`.
-
-    The rows of G belong to the linear constraints, to ``xi >= 0``, and to the cones.
-    """
-    # G is built from its non-zero entries. For small programs, joining sparse blocks with SciPy
-    # would take longer than solving the program.
-    rows, positive = program.rows[shared], slack[slack >= 0]
-    at, soft = rows.nonzero(), np.flatnonzero(slack[shared] >= 0)
-    start = len(rows) + len(positive)
-    entries = [
-        (*at, rows[at]),
-        (soft, slack[shared][soft], np.ones(len(soft))),
-        (np.arange(len(rows), start), positive, np.ones(len(positive))),
-    ]
-    sides = [program.sides[shared], np.zeros(len(positive))]
-    for cone in cones:
-        inside = np.arange(len(cone.root))
-        entries.append((np.full(len(cone.columns), start), cone.columns, cone.values))
-        entries.append((start + 1 + inside, inside, cone.root))
-        sides.append(np.append(cone.side, np.zeros(len(inside))))
-        start += 1 + len(inside)
-    i, j, values = map(np.concatenate, zip(*entries, strict=True))
-    shape = (start, program.rows.shape[1] + len(positive))
-    return sparse.csc_array((-values, (i, j)), shape=shape), -np.concatenate(sides)
 
 
 def margin_program(problem: MarginProblem) -> SpreadProgram:
@@ -330,8 +264,8 @@ def search_budget(problem: MarginProblem, tol: float) -> MarginSolution:
 def bisect_rho(problem: MarginProblem, tol: float) -> MarginSolution:
     """Find the largest margin rho for which (8), (9) of the M4 paper are feasible, by bisection.
 
-    The search starts with the interval from 0 to kappa, because the value kappa of the MPM is an
-    upper bound on rho.
+    The search starts with the interval from 0 to kappa, because the classes are separable, and the
+    value kappa of the MPM is an upper bound on rho.
     """
     k = len(problem.delta)
     kappa = 1.0 / minimax_direction(problem.delta, problem.var_x, problem.var_y).value
@@ -339,11 +273,13 @@ def bisect_rho(problem: MarginProblem, tol: float) -> MarginSolution:
 
     def step(rho: float) -> float:
         nonlocal best
+        if rho in (0.0, kappa):  # rho = 0 is feasible, and Clarabel may fail at both ends
+            return rho - 0.5 * kappa
         found = solve_program(step_program(problem, rho), "reference", 1e-3 * tol)
         best = best.better(
             problem.solution(found.x[:k], found.multipliers, best.iterations + found.iterations)
         )
         return float(found.x[-1])
 
-    bisect(step, 0.0, (1.0 + 1e-6) * kappa, xtol=0.1 * tol * kappa)
+    bisect(step, 0.0, kappa, xtol=0.1 * tol * kappa)
     return best

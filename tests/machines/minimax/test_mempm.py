@@ -148,3 +148,14 @@ def test_equal_means_give_the_larger_class():
     machine = MEMPM().fit(X, [0, 0, 0, 0, 1, 1])
     assert machine.fits_[0].status is Status.INFEASIBLE
     np.testing.assert_array_equal(machine.predict(X), 0)
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_without_a_ridge_two_rows_of_a_class_give_one_optimum(seed):
+    rng = np.random.default_rng(seed)
+    X, y = rng.normal(size=(40, 4)), np.arange(40) < 2
+    values = [
+        MEMPM(ridge=0).fit(rows, labels).fits_[0].objective
+        for rows, labels in ((X, y), (X, ~y), (X + 100 * rng.normal(size=4), y))
+    ]
+    assert values == pytest.approx([values[0]] * 3, rel=2e-6)

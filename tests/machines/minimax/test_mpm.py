@@ -273,3 +273,16 @@ def test_a_ridge_that_is_lost_in_rounding_is_named(machine):
     X = rng.normal(size=(40, 4)) @ rng.normal(size=(4, 20)) * 1e6
     with pytest.raises(ValueError, match="singular to working precision with ridge=1e-300"):
         machine(ridge=1e-300).fit(X, np.arange(40) % 2)
+
+
+@pytest.mark.parametrize("seed", [1, 3, 5, 8])
+@pytest.mark.parametrize("solver", ["auto", "gram"])
+def test_a_bound_above_the_objective_on_the_kernel_matrix_is_no_solution(seed, solver):
+    # the ridge is lost in the rounding errors of the kernel matrix
+    X, y = np.random.default_rng(seed).normal(size=(15, 2)), np.arange(15) < 1
+    fit, reference = (
+        MPM(kernel="poly", degree=2, solver=name).fit(X, y).fits_[0]
+        for name in (solver, "reference")
+    )
+    assert fit.status is reference.status is Status.OPTIMAL
+    assert fit.objective == pytest.approx(reference.objective, rel=1e-6)
