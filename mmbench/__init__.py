@@ -33,8 +33,8 @@ if TYPE_CHECKING:
 
     results: ModuleType
 
-#: Names of the machines. Functions are not listed: ``from mmbench import *`` would replace
-#: functions of the importing module with the same names, such as `run`.
+#: Classes that ``from mmbench import *`` imports. Functions such as `run` are not listed, since
+#: they would replace functions of the importing module that have these names.
 __all__ = ["FSVM", "KLDA", "LDA", "LSSVM", "M4", "MAMC", "MEMPM", "MMRM", "MPM", "MRSVM", "RMM"]
 __all__ += ["SVM", "RSVMMuPlus", "RSVMPlus", "SigmaSVM"]
 __version__ = "1.0.0"
@@ -51,7 +51,7 @@ FUNCTIONS = {
 }
 
 
-if not TYPE_CHECKING:  # with `__getattr__`, a type checker would accept any name
+if not TYPE_CHECKING:  # a type checker that sees `__getattr__` accepts any name
 
     def __getattr__(name: str) -> Any:
         """Import a function, a machine or the module `results` at its first use."""
@@ -59,7 +59,7 @@ if not TYPE_CHECKING:  # with `__getattr__`, a type checker would accept any nam
             return import_module("mmbench.results")
         if name in FUNCTIONS:
             return getattr(import_module(FUNCTIONS[name]), name)
-        # `from mmbench import machines` would call `__getattr__` again without end
+        # not `from mmbench import machines`, which would call `__getattr__` in an endless recursion
         machines = import_module("mmbench.machines")
         if name in machines.__all__:
             return getattr(machines, name)

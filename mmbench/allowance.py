@@ -2,7 +2,7 @@
 
 The function `within` sets the limits of a ``with`` block. A solver calls `time_is_up` between
 iterations, and returns its best solution if the time limit is reached. A new thread does not
-inherit the limits. The function `delayed` passes them to the threads of joblib.
+inherit the limits. The function `delayed` passes the limits to threads of joblib.
 """
 
 import math
@@ -41,7 +41,7 @@ class Allowance:
     have another clock.
     """
 
-    #: Latest end of the computation, in seconds of the clock `time.monotonic`; infinite without a
+    #: Deadline of the computation on the clock `time.monotonic`, in seconds; infinite without a
     #: time limit.
     end: float = math.inf
     #: Maximum private resident memory of this process, in bytes.
@@ -67,7 +67,7 @@ _current: ContextVar[Allowance] = ContextVar("allowance", default=_NO_LIMIT)
 
 
 def allowed(seconds: float | None = None, memory: float | None = None) -> Allowance:
-    """Return an `Allowance` of `seconds` from now and `memory` bytes, within the current limits.
+    """Return the current limits, reduced to at most `seconds` from now and `memory` bytes.
 
     If `seconds` or `memory` is None, the current limit is kept.
 
@@ -136,7 +136,7 @@ def blas_threads_for(n_rows: int) -> AbstractContextManager:
 
 @cache
 def blas() -> Any:
-    """Return the controller of the loaded BLAS libraries, which the first call searches for."""
+    """Return threadpoolctl's controller of the BLAS libraries that are loaded at the first call."""
     from threadpoolctl import ThreadpoolController
 
     return ThreadpoolController().select(user_api="blas")

@@ -49,7 +49,7 @@ def _prepare() -> bool:
 
 
 def _access(folder: Path) -> bool:
-    """Return whether a folder is writable or can be created, and False for a relative path."""
+    """Return True if `folder` is an absolute path, and is writable or can be created."""
     if not folder.is_absolute():
         return False
     while not folder.exists():
@@ -58,8 +58,8 @@ def _access(folder: Path) -> bool:
 
 
 def _temporary() -> str:
-    """Return a cache folder of this user below the system's folder for temporary files."""
-    user = getattr(os, "getuid", lambda: 0)()  # on Windows, each user has a separate folder
+    """Return a private cache folder of the user in the system's folder for temporary files."""
+    user = getattr(os, "getuid", lambda: 0)()  # Windows has one temporary folder per user
     folder = Path(tempfile.gettempdir()) / f"mmbench-numba-{user}"
     folder.mkdir(mode=0o700, exist_ok=True)
     if folder.stat().st_uid != user:  # never load the compiled code of another user
@@ -71,12 +71,14 @@ CACHE = _prepare()
 
 from numba import njit  # noqa: E402
 
-#: Fast-math flags. They allow infinity, but assume that NaN does not occur, since a Gram matrix
-#: with NaN is refused.
+#: Fast-math flags of LLVM. Infinity is allowed. NaN is assumed not to occur, since mmbench refuses
+#: a Gram matrix with NaN.
 FLAGS = {"nnan", "nsz", "contract", "reassoc"}
-#: Decorator of compiled functions. They cannot be called from C, which saves compilation time.
+#: Decorator that compiles a function. Numba's wrapper for calls from C is left out to save
+#: compilation time.
 compiled = partial(
     njit, nogil=True, cache=CACHE, error_model="numpy", fastmath=FLAGS, no_cfunc_wrapper=True
 )
-#: Decorator of functions that only compiled functions call: a call from Python ends the process.
+#: Decorator of functions that are called by compiled functions only. A call from Python would crash
+#: the process.
 compiled_inside = partial(compiled, no_cpython_wrapper=True)

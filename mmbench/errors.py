@@ -37,7 +37,8 @@ class UserError(Exception):
 def converted(
     problem: str, *kinds: type[Exception], to: type[Exception] = UserError
 ) -> Iterator[None]:
-    """Replace exceptions of the given kinds by an exception that states the problem and the reason.
+    """Replace an exception in a ``with`` block by an exception of type `to` with a message of one
+    line. The message consists of `problem` and the reason of the original exception.
 
     Examples
     --------
@@ -107,7 +108,7 @@ def did_you_mean(name: object, known: Iterable[str]) -> str:
     '; valid: rmm, svm'
     """
     names = sorted(known)
-    same = [other for other in names if other.lower() == str(name).lower()]  # such as SVM
+    same = [other for other in names if other.lower() == str(name).lower()]  # differs in case only
     close = same or difflib.get_close_matches(str(name)[:MAX_WORD], names, n=1)
     if close:
         return f"; did you mean {close[0]!r}?"

@@ -1,4 +1,4 @@
-"""Machines, data set cards, layouts and figures from other installed packages.
+"""Machines, data set cards, table layouts and figures from other installed packages.
 
 A package declares its additions as entry points in its ``pyproject.toml``::
 
@@ -14,7 +14,7 @@ A package declares its additions as entry points in its ``pyproject.toml``::
     [project.entry-points."mmbench.cards"]
     mypackage = "mypackage.cards"      # a package with files NAME.yaml
 
-The module of an entry point is imported at its first use.
+The module of an entry point is imported when the entry point is first used.
 """
 
 import warnings
@@ -26,10 +26,10 @@ from typing import Any
 def with_plugins(kind: str, own: Mapping[str, Any]) -> dict[str, Any]:
     """Return the machines, cards, layouts or figures of mmbench and of installed packages.
 
-    The argument `kind` is "machines", "cards", "layouts" or "figures". The argument `own` contains
-    the entries of mmbench by name. The value of an entry of another package is a string ``module``
-    or ``module:attribute``. If the name of an entry is already taken, the entry is ignored with a
-    warning.
+    The argument `kind` is "machines", "cards", "layouts" or "figures". The argument `own` maps the
+    names of mmbench's items of this kind to their values. For an item of another package, the value
+    is a string ``module`` or ``module:attribute``. An item of another package is ignored with a
+    warning if its name is already taken.
     """
     found = dict(own)
     for entry in entry_points(group=f"mmbench.{kind}"):

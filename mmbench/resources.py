@@ -1,4 +1,6 @@
-"""Folders of data files: inside an installed package, or beside it in a clone of the repository."""
+"""Folders of data files. The folders are in the package if it is installed, and beside the package
+in a clone of the repository.
+"""
 
 from pathlib import Path
 

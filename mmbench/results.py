@@ -1,4 +1,4 @@
-"""Results of runs as data frames."""
+"""Results of experiments as data frames."""
 
 from __future__ import annotations
 

@@ -13,23 +13,24 @@ INTERRUPTED = "interrupted; finished jobs are stored"
 def main() -> None:
     """Run the command line.
 
-    The first Ctrl-C or SIGTERM ends the command. Further signals of these two kinds are ignored,
-    since they would interrupt the cleanup.
+    The first Ctrl-C or SIGTERM ends the command. Any later Ctrl-C or SIGTERM is ignored, since it
+    would interrupt the cleanup.
     """
     if signal.getsignal(signal.SIGINT) is signal.default_int_handler:
         signal.signal(signal.SIGINT, _interrupt_once)
     # A batch system ends a job by SIGTERM. Without a handler of SIGTERM, processes that were
     # started by workers would continue to run.
     signal.signal(signal.SIGTERM, _interrupt_once)
-    # if stdout or stderr is closed, the next opened file takes its place and would get messages
+    # if stdout or stderr is closed, the next file that is opened would get its file descriptor, and
+    # messages would be written to this file
     for name in ("stdout", "stderr"):
         if getattr(sys, name) is None:
             setattr(sys, name, open(os.devnull, "w"))  # noqa: SIM115
 
-    # The current folder is added since it may contain plug-ins. (If the folder was deleted,
-    # `getcwd` raises OSError.) The folder of this package is added before it: if the package is
-    # installed in editable mode, Dask's processes would otherwise import a file ``mmbench.py`` of
-    # the current folder.
+    # The current folder is added to the import path since it may contain plug-ins. (If the current
+    # folder was deleted, `getcwd` raises OSError.) The folder that contains the package is added
+    # first. Otherwise, if mmbench is installed in editable mode, Dask's processes would import a
+    # file ``mmbench.py`` in the current folder instead of mmbench.
     with suppress(OSError):
         sys.path += [e for e in (str(Path(__file__).parents[2]), os.getcwd()) if e not in sys.path]
     try:
