@@ -32,8 +32,8 @@ from mmbench.tables.layouts import LAYOUTS, check_able
 from mmbench.tables.published import published_machines, published_rows, published_tables
 from mmbench.tables.results_folder import REFERENCE
 
-#: Parameters that are not allowed in ``params`` and ``grid``, and the key or option that sets each
-#: of them.
+#: Parameters that are not allowed in ``params`` and ``grid``, mapped to the key or option that sets
+#: the parameter.
 EXPERIMENT_KEYS = {
     "kernel": "machines.{column}.kernel",
     **{key: f"the experiment's key {key!r}" for key in ("gamma_scaling", "kernel_scaling", "ties")},
@@ -68,8 +68,8 @@ def check(config: Config) -> None:
 def _check_number_of_jobs(config: Config) -> None:
     """Raise `Fault` if the number of jobs exceeds ``limits.jobs``.
 
-    The number is an estimate, since the exact number (see `plan`) can depend on data that are not
-    read yet.
+    The number of jobs is estimated, since the exact number (see `plan`) can depend on data that are
+    not read yet.
     """
     protocol, most = config.protocol, config.limits.jobs
     folds = protocol.test.arg if protocol.test.rule in ("kfold", "time_series") else None
@@ -87,13 +87,13 @@ def _check_number_of_jobs(config: Config) -> None:
 
 
 class MachineColumn:
-    """A column of an experiment's tables: a machine with its Python class, kernels and settings."""
+    """An entry of ``machines``: a machine with its Python class, kernels and settings."""
 
     def __init__(self, config: Config, name: str):
         self.name, self.entry, self.machine = name, config.machines[name], config.machine_of(name)
         self.cls, self.alias = machine_class(self.machine), alias_of(self.machine)
         self.kernels = config.kernels_of(name)
-        #: Whether the classifier belongs to another package than mmbench.
+        #: Whether the classifier is part of another package, such as scikit-learn.
         self.foreign = issubclass(self.cls, ForeignClassifier)
 
     def check_parameter(self, parameter: str) -> None:
@@ -106,7 +106,7 @@ class MachineColumn:
         own = set(self.cls.parameters) - set(EXPERIMENT_KEYS)
         check_known(parameter, own, f"{self.machine} has no parameter")
         means = in_other_words(self.cls).get(parameter, parameter)
-        if means in self.alias.params:  # the definition of the alias fixes this parameter
+        if means in self.alias.params:  # an alias is a machine with fixed parameters
             given = f"{means} is {self.alias.params[means]!r} in {self.machine} by definition"
             raise ValueError(f"{given}; {self.alias.machine} takes other values")
         if not self.foreign:
@@ -133,7 +133,7 @@ class MachineColumn:
 
 
 def check_relevant(parameter: str, kernels: Iterable[str]) -> None:
-    """Raise ValueError if a parameter has no effect with any of the given kernels."""
+    """Raise ValueError if none of the given kernels uses a parameter."""
     needs = KERNEL_PARAMETERS.get(parameter)
     if needs and needs not in kernels:
         names = " and ".join(kernels)
@@ -178,8 +178,8 @@ def _check_machines(config: Config) -> list[MachineColumn]:
 
 
 def _check_name(name: str, machine: str) -> None:
-    """Raise ValueError if a table column has an unknown machine, an invalid name, or the name of
-    another machine.
+    """Raise ValueError if an entry of ``machines`` has an unknown machine, an invalid name, or the
+    name of another machine.
     """
     known = (*MACHINES, *ALIASES)
     if machine == name and name not in known:
@@ -210,8 +210,8 @@ def _check_settings(column: MachineColumn) -> None:
 
 
 def _check_parent(config: Config, column: MachineColumn, before: list[str]) -> None:
-    """Check that the key ``use`` of `column` names an earlier column, which runs with all kernels
-    of `column`.
+    """Check that the key ``use`` of `column` names an earlier entry of ``machines``, which runs
+    with all kernels of `column`.
     """
     parent = column.entry.use
     if parent is None:
@@ -246,7 +246,7 @@ def _check_shared_kernel_keys(config: Config, columns: list[MachineColumn]) -> N
             continue
         with at(key):
             check_relevant(key, sorted({k for column in columns for k in column.kernels}))
-            # `key` would have no effect on machines that do not have this parameter
+            # `key` would have no effect on a machine without a parameter of this name
             for column in columns:
                 if key != "degree" and not column.foreign and key not in column.cls.parameters:
                     raise ValueError(f"{column.machine} has no parameter {key!r}")

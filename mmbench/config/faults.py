@@ -26,7 +26,7 @@ from mmbench.machines import machine_class
 
 #: Maximum length of a value in a message, in characters.
 MAX_SHOWN = 60
-#: Pydantic model for the key of each section in the YAML file of an experiment.
+#: Pydantic models of the sections in the YAML file of an experiment, by the key of the section.
 SECTIONS: dict[str, type[BaseModel]] = {
     "protocol": Protocol,
     "select": Select,
@@ -96,8 +96,8 @@ def dotted(keys: Iterable[Any]) -> str:
 def explain(error: ValidationError, content: Mapping[str, Any]) -> str:
     """Return a one-line message about one of the faults that pydantic reports.
 
-    If a key is unknown, the message is about this key. A misspelled key has two faults: the key is
-    unknown, and the correct key is missing.
+    If a key is unknown, the message is about this key. A misspelled key causes two faults: the key
+    is unknown, and the correct key is missing.
     """
     fault = min(error.errors(), key=lambda f: f["type"] != "extra_forbidden")
     keys, kind, value = fault["loc"], fault["type"], fault["input"]

@@ -24,7 +24,7 @@ Axis = str | tuple[Any, ...]
 
 
 def parse_axis(axis: Any) -> Axis:
-    """Return the values of an axis, given as in a YAML file.
+    """Return the values of a grid axis that is given in the form of a YAML file.
 
     The axis ``"auto"`` is returned unchanged.
 
@@ -102,7 +102,8 @@ def in_other_words(cls: Any) -> dict[str, str]:
 
 
 def replaced_by(cls: Any, stated: Collection[str]) -> dict[str, str]:
-    """Return the entries of `in_other_words` whose replacing parameter is in `stated`.
+    """Return the items (parameter, replacement) of `in_other_words` whose replacement is in
+    `stated`.
 
     For example, ``B_fraction`` replaces the parameter ``B``. If ``B_fraction`` is set, ``B`` must
     be None, since any other value of ``B`` would contradict ``B_fraction``.
@@ -111,7 +112,7 @@ def replaced_by(cls: Any, stated: Collection[str]) -> dict[str, str]:
 
 
 def for_kernel(values: Mapping[str, Any], kernel: str) -> dict[str, Any]:
-    """Return the parameters in `values` that have an effect with the given kernel.
+    """Return the parameters in `values` that have an effect with `kernel`.
 
     Examples
     --------

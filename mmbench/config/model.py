@@ -53,7 +53,8 @@ from mmbench.tables.frame import check_metrics
 #: Batch systems on which jobs can run.
 Queue = Literal["slurm", "pbs", "sge", "lsf"]
 QUEUES = get_args(Queue)
-#: Pattern for the names of experiments, data sets and columns, and a description of the pattern.
+#: Pattern for the names of experiments, data sets and entries of ``machines``, and a description of
+#: the pattern in words.
 NAME_PATTERN = r"^[A-Za-z0-9][A-Za-z0-9_.-]*$"
 NAME_FORM = "letters, digits, '-', '_' and '.', beginning with a letter or digit"
 
@@ -109,13 +110,13 @@ def _parse_test(value: Any) -> SplitRule:
 class Protocol(Strict):
     """The rule of the train/test splits, with the number of repeats and the seed.
 
-    All repeats of the split rule ``official`` have the same test rows. These repeats differ only in
-    random choices, such as the training rows that ``max_train`` keeps, the folds for parameter
-    selection, and the choice between classes with equal votes. If ``seed`` is a list, all jobs are
-    run for each seed. ``max_train`` is the maximum number of training rows. The value ``{per_class:
-    NUMBER}`` is the maximum per class. If a split has more training rows than ``max_train``, a
-    random stratified subset is used. If ``max_train`` is a list, there is one subset per size, and
-    each subset is part of all larger subsets.
+    All repeats of the split rule ``official`` have the same test rows. The repeats of ``official``
+    differ only in random choices, such as the training rows that ``max_train`` keeps, the folds for
+    parameter selection, and the choice between classes with equal votes. If ``seed`` is a list, all
+    jobs are run for each seed. ``max_train`` is the maximum number of training rows. The value
+    ``{per_class: NUMBER}`` limits the number of training rows per class. If a split has more
+    training rows than ``max_train``, a random stratified subset is used. If ``max_train`` is a
+    list, there is one subset per size, and each subset is part of all larger subsets.
     """
 
     test: Annotated[Any, PlainValidator(_parse_test), PlainSerializer(lambda test: test.spec)]
@@ -127,8 +128,8 @@ class Protocol(Strict):
     def test_to_train(self) -> float:
         """Ratio of test rows to training rows, before ``max_train`` leaves out training rows.
 
-        The value 0 means that the ratio is computed from records. This value is returned if
-        ``max_train`` is not set, and for rules other than ``holdout`` and ``kfold``.
+        Without ``max_train``, and for rules other than ``holdout`` and ``kfold``, the value is 0,
+        and tables compute the ratio from the records of the experiment.
         """
         shares = {"holdout": self.test.arg, "kfold": 1 / (self.test.arg or 1)}
         share = shares.get(self.test.rule, 0.0) if self.max_train else 0.0
@@ -164,9 +165,10 @@ class Select(Strict):
     training rows, or on the rows that ``max_train`` leaves out (``validation: rest``).
 
     The grid point with the best value of ``metric`` is selected. With ``validation: test``, the
-    grid point with the best accuracy on the test rows is selected. This selection makes accuracies
-    too high, and every table states that parameters were selected on test rows. The setting serves
-    to measure the bias of published results with parameters selected on test data.
+    grid point with the best accuracy on the test rows is selected. Selection on test rows makes
+    accuracies too high, and every table states that parameters were selected on test rows. The
+    setting ``validation: test`` serves to measure the bias of published results with parameters
+    selected on test data.
     """
 
     folds: Annotated[int, Field(ge=2, le=MAX_SPLITS)] | None = None
@@ -201,13 +203,14 @@ class Select(Strict):
 
 
 class MachineEntry(Strict):
-    """A column of an experiment's tables: a machine with its parameters and its grid.
+    """An entry of ``machines``, shown as a column of tables: a machine with its parameters and
+    grid.
 
-    The key ``machine`` is not needed if the column has the name of a machine. The key ``estimator``
+    The key ``machine`` is not needed if the entry has the name of a machine. The key ``estimator``
     is the import path of a classifier in another package, such as
-    sklearn.ensemble.RandomForestClassifier. The key ``use`` names another column, whose selected
-    parameters are used for this column too. The key ``label`` is the heading of the column. The key
-    ``calibrate`` is the method by which probabilities are calibrated.
+    sklearn.ensemble.RandomForestClassifier. The key ``use`` names another entry of ``machines``,
+    whose selected parameters are used for this machine too. The key ``label`` is the heading of the
+    machine in tables. The key ``calibrate`` is the method by which probabilities are calibrated.
     """
 
     machine: str | None = None
@@ -220,8 +223,7 @@ class MachineEntry(Strict):
     calibrate: Literal["sigmoid", "isotonic"] | None = None
 
 
-#: Type of the YAML entry for one column of the result tables. An entry without a value, as in
-#: ``svm:``, has default settings.
+#: Type of an entry of ``machines``. An entry without a value, as in ``svm:``, has default settings.
 ColumnEntry = Annotated[MachineEntry, BeforeValidator(lambda v: {} if v is None else v)]
 
 
@@ -320,17 +322,19 @@ class Config(Strict):
         return copy
 
     def machine_of(self, column: str) -> str:
-        """Return the machine of a column: a name, or the import path of a classifier."""
+        """Return the machine of an entry of ``machines``: a name, or the import path of a
+        classifier.
+        """
         entry = self.machines[column]
         if (path := entry.estimator) is None:
             return entry.machine or column
         return path if ":" in path else ":".join(path.rsplit(".", 1))
 
     def kernels_of(self, column: str) -> list[str]:
-        """Return the kernels with which the machine in a column is run.
+        """Return the kernels with which the machine of an entry of ``machines`` is run.
 
-        A classifier of another package has no kernel. The classifier is run once, and its job
-        states the first kernel.
+        A classifier of another package has no kernel. Only the first kernel is returned, so that
+        the classifier is run once.
         """
         entry = self.machines[column]
         kernels = entry.kernel or self.kernel

@@ -71,10 +71,10 @@ def plan(
 
 
 def _with_parents(jobs: list[Job], theirs: list[Job], splits: int | None) -> Iterator[Job]:
-    """Yield the jobs with their parents: the jobs of another experiment, in the list `theirs`,
-    whose selected parameters are used.
+    """Yield each job with its parents: the jobs of another experiment, in the list `theirs`, whose
+    selected parameters the job uses.
 
-    The parent is the job on the same split if `splits` is None, and otherwise the parents are the
+    If `splits` is None, the parent is the job on the same split. Otherwise, the parents are the
     jobs on the first `splits` splits.
     """
     keys: dict[tuple, dict[tuple[int, ...], str]] = {}
@@ -104,7 +104,7 @@ def job_of_column(
     degree: int | None = None,
     **given: Any,
 ) -> Job:
-    """Return a job for a column of the tables, without a parent and with an incomplete split.
+    """Return a job for an entry of ``machines``, without a parent and with an incomplete split.
 
     The split of the job contains only the split rule, without repeat and fold. The keyword
     arguments `given` are further fields of the job.
@@ -162,8 +162,8 @@ def settings(
 
     Each axis ``auto`` of the grid is replaced by a list of values.
 
-    If the key ``use`` names another column, this function adds the fixed parameters of the other
-    column. The parameters that are selected for the other column are added when the job runs. An
+    If the key ``use`` names another entry of ``machines``, this function adds the fixed parameters
+    of that entry. The parameters that are selected for that entry are added when the job runs. An
     alias is a name for a machine with some fixed parameters. The fixed parameters of an alias are
     left out, since the job contains the name of the alias.
     """
@@ -223,7 +223,7 @@ def plan_of(config: Config, jobs: Iterable[Job] = ()) -> Plan:
 
 
 def replan(folder: Path) -> Plan | None:
-    """Return the plan for a results folder, or None without a valid configuration.
+    """Return the plan for a results folder, or None if no valid configuration is found.
 
     The plan is made from the configuration in the folder. If the folder has no configuration, the
     plan is made from the experiment that has the name of the folder.

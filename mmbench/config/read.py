@@ -98,8 +98,8 @@ def _checked(content: Any, path: Path, overrides: Iterable[str] = ()) -> Config:
 def _plain(value: Any) -> Any:
     """Return a copy of a value, in which numbers and arrays of NumPy are Python numbers and lists.
 
-    Parts of a YAML file can share a mapping (by anchors and merge keys), but parts of the copy do
-    not, so that a change of one part does not change another part.
+    Mappings that a YAML file shares by anchors or merge keys are copied separately, so that
+    changing one copy does not change another copy.
     """
     if isinstance(value, Mapping):
         return {key: _plain(part) for key, part in value.items()}

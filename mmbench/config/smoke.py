@@ -60,8 +60,8 @@ def _changed(model: Model, **values: Any) -> Model:
 def version_for(config: Config, source: Config) -> Config:
     """Return the experiment from which `config` takes selected parameters.
 
-    If `config` is a smoke version, this experiment is the smoke version of `source` with the
-    polynomial degree of `config`. Otherwise, this experiment is `source` itself.
+    If `config` is a smoke version, the function returns the smoke version of `source` with the
+    polynomial degree of `config`. Otherwise, it returns `source` itself.
     """
     if not config.name.endswith(SUFFIX):
         return source
@@ -71,7 +71,7 @@ def version_for(config: Config, source: Config) -> Config:
 def _grid(column: str, config: Config) -> dict[str, Axis]:
     """Return a machine's grid with at most `MAX_VALUES` values per parameter.
 
-    An axis ``auto`` is not expanded if a data set replaces the values of this parameter.
+    If a data set replaces the values of a parameter, ``auto`` is not expanded for this parameter.
     """
     grid = config.machines[column].grid
     # ``B: auto`` may expand to values of ``B_fraction``, so that values of ``B`` for a data set
