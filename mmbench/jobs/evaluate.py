@@ -38,8 +38,8 @@ def evaluate(
     """Return the metrics of a fitted machine on the test rows, and the arrays to store.
 
     The stored arrays are ``test_index``, ``predicted``, ``decisions`` (see `rounded`) and
-    ``y_test``. A classifier of another package may also compute class scores and probabilities.
-    These are stored as ``scores`` and ``probabilities``, with the labels of their columns as
+    ``y_test``. If a classifier of another package computes class scores or probabilities, these
+    arrays are stored as ``scores`` and ``probabilities``, and the labels of their columns as
     ``classes``. Raises ValueError if a decision value is NaN.
     """
     decisions = machine.pairwise_decision_function(data.X_test)
@@ -113,9 +113,9 @@ def count_errors(
 def certificates(fits: Sequence[Fit], gap_tolerance: float) -> dict[str, Any]:
     """Return the optimality certificates of all pairs of classes, and their summary.
 
-    The summary contains `gap_tolerance`, the largest relative duality gap that a fit with the
-    status ``optimal`` may have. An infinite `gap_tolerance` means that the status does not depend
-    on the gap.
+    The summary contains `gap_tolerance`, the maximum relative duality gap of a solution with the
+    status ``optimal``. An infinite `gap_tolerance` means that the status does not depend on the
+    gap.
     """
     summary = {
         "n": len(fits),
@@ -131,10 +131,11 @@ def certificates(fits: Sequence[Fit], gap_tolerance: float) -> dict[str, Any]:
 
 
 def doubts(fits: Sequence[Fit]) -> str:
-    """Return a text that states, per status, the number of fits and the first pair of classes.
+    """Return a text with the number of fits, and the first pair of classes, for each doubtful
+    status.
 
-    The text leaves out the statuses ``optimal``, ``stopped_by_rule`` and ``uncertified``, since
-    fits with these statuses ended as intended.
+    The statuses ``optimal``, ``stopped_by_rule`` and ``uncertified`` are not doubtful, since fits
+    with these statuses ended as intended.
 
     Examples
     --------

@@ -34,12 +34,12 @@ from mmbench.jobs.job import Job
 EXECUTION = {"n_jobs", "random_state", "time_limit", "cache_size"}
 
 #: Estimator parameters that change `predict` and `decision_function`, but not the pairwise decision
-#: values in a record. Records leave out these parameters, too.
+#: values in a record. Records do not contain these parameters.
 PREDICTION = {"break_ties", "decision_function_shape"}
 
-#: Parameters that are newer than the first records, each with its neutral value. A parameter with
-#: its neutral value does not change a fit. `parameters_of` omits parameters with neutral values, so
-#: that the keys of jobs with older records do not change.
+#: Parameters that were added after the first records were made, with their neutral values. A
+#: parameter with its neutral value does not change the trained model. `parameters_of` omits
+#: parameters with neutral values, so that the keys of jobs with older records do not change.
 NEW_PARAMS = {"max_iter": -1}
 
 
@@ -78,7 +78,9 @@ def module_fingerprint(module: str) -> str:
 
 
 def modules_behind(module: str) -> set[str]:
-    """Return a module and its direct and indirect imports from mmbench and the module's package."""
+    """Return the names of a module and of its direct and indirect imports. Imports from other
+    packages than mmbench and the module's package are left out.
+    """
     packages = {mmbench.__name__, module.partition(".")[0]}
     found = [module]
     for name in found:  # the list grows during the loop
@@ -100,7 +102,7 @@ def source_of(module: str) -> tuple[str, tuple[str, ...]]:
             imported |= {alias.name for alias in node.names}
         elif isinstance(node, ast.ImportFrom):
             parent = spec.name if spec.submodule_search_locations else spec.parent
-            with suppress(ImportError):  # a relative import outside a package
+            with suppress(ImportError):  # raised by a relative import outside a package
                 base = resolve_name("." * node.level + (node.module or ""), parent)
                 within = {f"{base}.{alias.name}" for alias in node.names}
                 own = base.partition(".")[0] == module.partition(".")[0]
@@ -145,7 +147,7 @@ def commit() -> str | None:
 
 
 def parameters_of(machine: Any) -> dict[str, Any]:
-    """Return, in JSON types, the estimator parameters that determine the record of a fit."""
+    """Return the estimator parameters that affect the record of a job, in JSON types."""
     estimator = getattr(machine, "estimator", machine)
     params, left_out = estimator.get_params(deep=False), EXECUTION
     if estimator is machine:  # `machine` wraps no classifier of another package
@@ -163,7 +165,7 @@ def _plain(value: Any) -> Any:
         value = value.tolist()
     if isinstance(value, list | tuple):
         return [_plain(one) for one in value]
-    if isinstance(value, set | frozenset):  # the order of words in a set differs between processes
+    if isinstance(value, set | frozenset):  # the order of strings in a set differs by process
         return _plain(sorted(value, key=repr))
     if isinstance(value, FunctionType):
         return f"{value.__module__}.{value.__qualname__}"

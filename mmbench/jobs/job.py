@@ -65,7 +65,7 @@ class SplitRef:
 
 @dataclass(frozen=True)
 class SelectRef:
-    """The settings of hyper-parameter selection inside the training part."""
+    """The settings of hyper-parameter selection."""
 
     #: Number of cross-validation folds, or None without cross-validation.
     folds: int | None = 5
@@ -77,8 +77,7 @@ class SelectRef:
     repeats: int = 1
     #: With "global", one parameter set is selected for all pairs of classes. With "pair", one
     #: parameter set is selected for each pair of classes. With "test", one parameter set is
-    #: selected for all pairs of classes by the metric on the test rows. This selection leaks test
-    #: data.
+    #: selected for all pairs of classes by the metric on the test rows, which leaks test data.
     scope: str = "global"
     #: Tuples (parameter, "small" or "large"). Among grid points with equal scores, "small" prefers
     #: the smallest value of the parameter, and "large" the largest value. A parameter that is not
@@ -111,7 +110,7 @@ class Job:
     #: the configuration gives ``auto`` for a parameter, `grid` contains the list of values that
     #: replaces ``auto``.
     grid: tuple[tuple[str, tuple[Any, ...]], ...] = ()
-    #: Table column of the machine whose selected parameters this job inherits.
+    #: Name of the entry of ``machines`` whose selected parameters this job inherits.
     use: str | None = None
     #: Key of the job whose selected parameters this job inherits. If this job inherits the medians
     #: of parameters over several splits, `parent` contains the key of one job per split.
@@ -122,7 +121,7 @@ class Job:
     ties: str = "lowest"
     #: Version of the machine's code.
     machine_version: int = 1
-    #: Name of the job's table column, if this name differs from the name of the machine.
+    #: Name of the job's entry of ``machines``, if this name differs from the name of the machine.
     variant: str = field(default="", metadata=ADDED)
     #: Default values of the estimator's parameters that are neither fixed nor selected.
     defaults: Pairs = field(default=(), metadata=ADDED)
@@ -151,7 +150,7 @@ class Job:
 
     @property
     def column(self) -> str:
-        """Name of the job's column in tables, by default the name of the machine."""
+        """Name of the job's entry of ``machines``, by default the name of the machine."""
         return self.variant or self.machine
 
     @property
@@ -167,8 +166,7 @@ class Job:
     def calibration_folds(self) -> int | None:
         """Number of folds for calibration, or None without calibration.
 
-        The number is equal to the number of folds of the selection. If the selection uses no folds,
-        the number is `CALIBRATION_FOLDS`.
+        The number is ``select.folds``, or `CALIBRATION_FOLDS` if the selection uses no folds.
         """
         return (self.select.folds or CALIBRATION_FOLDS) if self.calibrate else None
 
@@ -185,7 +183,7 @@ class Job:
 
     @property
     def cell_digest(self) -> str:
-        """Hash of all fields in the key except the parent, the repeat, the fold and the seed.
+        """Hash of the fields that determine the key, without the parent, repeat, fold and seed.
 
         Results of jobs with equal hashes may be averaged. The key of the parent job is not hashed,
         since the jobs of different splits have different parents.

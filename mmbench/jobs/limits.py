@@ -28,7 +28,7 @@ class Limits:
         return Limits(self.time or other.time, self.memory or other.memory)
 
     def reached_before(self, record: Mapping[str, Any]) -> bool:
-        """Whether a limit at least as high as the limit in `self` stopped the job of `record`.
+        """Whether a limit stopped the job of `record`, and the same limit in `self` is not higher.
 
         Returns False for a job that ended because too little memory was free, since more memory may
         be free in the next run.

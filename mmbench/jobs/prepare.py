@@ -112,8 +112,8 @@ def check_rows(job: Job, y_train: NDArray, n_rest: int) -> None:
     """Raise UserError if the training rows have only one class, or if there are too few rows.
 
     `n_rest` is the number of rows that `max_train` excludes from training. If parameters are
-    validated on these rows, `n_rest` must be positive. A class needs at least one training row per
-    fold.
+    validated on the excluded rows, `n_rest` must be positive. A class needs at least one training
+    row per fold.
     """
     where = f"data set {job.dataset.name!r}"
     labels, counts = np.unique(y_train, return_counts=True)

@@ -76,7 +76,7 @@ class Clock:
     *stages : str
         Stages that are listed even if they never begin; other stages are added when they begin.
     tell : callable, optional
-        Called with the name of each stage when it begins.
+        Called with the name of each stage when the stage begins.
 
     Attributes
     ----------
@@ -204,7 +204,7 @@ class Record:
     wall_seconds: dict[str, float] = field(default_factory=dict)
     #: Seeds of the random choices, by name.
     seeds: dict[str, int] = field(default_factory=dict)
-    #: Sizes and hash of the training and test parts.
+    #: Numbers of training rows, test rows and features, and the hash of the split.
     split: Mapping[str, Any] = field(default_factory=dict)
     #: Summary of the optimality certificates (objective, bound, violation) of all pairs of classes.
     fits: Mapping[str, Any] = field(default_factory=dict)

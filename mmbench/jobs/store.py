@@ -5,10 +5,10 @@ jobs. Tables are made only from ``plan.json`` and the records. A table cell is t
 machine with one data set, kernel, degree and training size, averaged over splits. A record whose
 key is not in the plan was made with different settings or by an earlier version of a machine.
 
-A record consists of a JSON file and, if the job has a result, of a file ``.npz`` with arrays. Both
-files are named by the job's key. The JSON file is written last and contains the hash of the arrays,
-so that a record with a JSON file is complete. Files are written under a temporary name and renamed.
-The record of a finished job is never overwritten.
+A record consists of a JSON file and, if the job has a result, of a file ``.npz`` with arrays. The
+JSON file and the file ``.npz`` are named by the key of the job. The JSON file is written last and
+contains the hash of the arrays, so that a record with a JSON file is complete. Files are written
+under a temporary name and renamed. The record of a finished job is never overwritten.
 
 Since a results folder may come from an untrusted source, links are not followed, and only regular
 files of a bounded size are read.
@@ -49,7 +49,7 @@ TEMPORARY = ".tmp"
 NO_LOCKS = (errno.ENOSYS, errno.ENOLCK, errno.EOPNOTSUPP)
 #: Maximum sizes of a JSON file and of a file of arrays, in bytes; larger files are not read.
 TEXT_BYTES, ARRAYS_BYTES = 2**28, 2**32
-#: Flags of `os.open` that refuse links and prevent waiting; 0 on Windows, which lacks them.
+#: Flags of `os.open` that refuse links and prevent waiting; 0 on Windows, which lacks these flags.
 NOFOLLOW, NONBLOCK = getattr(os, "O_NOFOLLOW", 0), getattr(os, "O_NONBLOCK", 0)
 
 
@@ -104,7 +104,7 @@ def sync_folder(folder: Path) -> None:
 
     On systems that cannot open folders, this function does nothing.
     """
-    with suppress(PermissionError):  # Windows
+    with suppress(PermissionError):  # Windows cannot open folders
         descriptor = os.open(folder, os.O_RDONLY)
         try:
             os.fsync(descriptor)
@@ -163,7 +163,7 @@ Count = Annotated[int, Field(ge=0, lt=2**63)]
 
 
 class Key(NamedTuple):
-    """The identity of a table cell; `size` is the training size, or None if there is only one."""
+    """The identity of a table cell; `size` is None if the experiment has only one training size."""
 
     dataset: str
     kernel: str
@@ -173,7 +173,7 @@ class Key(NamedTuple):
 
 
 def key_of(job: Job) -> Key:
-    """Return the key of the table cell that contains the record of a job."""
+    """Return the key of the table cell to which the result of a job contributes."""
     return Key(job.dataset.name, job.kernel, job.degree, job.column, job.split.size)
 
 
@@ -211,21 +211,22 @@ class Plan:
     layout: str = "generic"
     #: Table cells, in the order of the tables.
     cells: tuple[PlannedCell, ...] = ()
-    #: Headings of table columns, by column; a column without an entry has the label of its machine.
+    #: Headings of machines in tables, by the name of the entry of ``machines``. An entry that is
+    #: missing here has the label of its machine as heading.
     labels: Mapping[str, str] = field(default_factory=dict)
-    #: Published name of each data set whose published name differs from its name in this package,
-    #: which is the key. An empty published name means that results are not compared with published
-    #: results. The empty name is the default if only some classes of a data set are used.
+    #: Published names of data sets, by their names in mmbench, if the two names differ. An empty
+    #: published name means that results are not compared with published results. The empty name is
+    #: the default if only some classes of a data set are used.
     published_as: Mapping[str, str] = field(default_factory=dict)
     #: Whether the experiment is a quick (smoke) version; its results are not compared with
     #: published values.
     smoke: bool = False
     #: Metrics in the tables; if empty, the metrics are determined by the layout of the tables.
     metrics: tuple[str, ...] = ()
-    #: For each table column with inherited parameters, the column whose parameters are inherited.
+    #: For each entry of ``machines`` with inherited parameters, the entry that provides them.
     uses: Mapping[str, str] = field(default_factory=dict)
-    #: Ratio of test rows to training rows, before `max_train` excludes training rows. The value is
-    #: 0 for split rules except holdout and kfold, and without `max_train`. In these cases, tables
+    #: Ratio of test rows to training rows, before `max_train` excludes training rows. Without
+    #: `max_train`, and for split rules other than holdout and kfold, the value is 0, and tables
     #: compute the ratio from the records.
     test_to_train: float = 0.0
     #: SHA-256 and text of the configuration in the results folder; empty if unknown.
@@ -242,10 +243,10 @@ class Plan:
         return self.labels.get(machine) or alias_of(machine).label
 
     def filled(self, jobs: Iterable[Job]) -> Plan:
-        """Return a plan with the given jobs in place of the planned jobs.
+        """Return a plan with `jobs` in place of the planned jobs.
 
-        Table cells are added for jobs that belong to no planned cell. An added cell has as many
-        splits as its data set has in `jobs`.
+        Table cells are added for jobs that belong to no planned cell. The number of splits of an
+        added cell is the number of splits of its data set in `jobs`.
         """
         jobs = sorted(jobs, key=lambda job: job.split.at)
         groups = grouped((key_of(job), job) for job in jobs)
@@ -421,9 +422,9 @@ class RecordStore:
         return None
 
     def damage(self) -> list[str]:
-        """Return at most one message, about a fault of the plan or of the configuration.
+        """Return a list with at most one message, which states a fault of the results folder.
 
-        The fault is a damaged plan, or a configuration that has changed since the last run.
+        A fault is a damaged plan, or a configuration that has changed since the last run.
         """
         try:
             plan = self.plan()
