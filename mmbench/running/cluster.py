@@ -214,7 +214,7 @@ class DaskExecutor:
         cancelled = task.remote.status == "cancelled"
         if cancelled and not (task.sent[-1] and self.client.status == "running"):
             raise ConnectionError
-        # the worker was lost, and Dask runs the task again
+        # a task with any other status has lost its worker, and Dask runs the task again
         if task.remote.status not in ("error", "cancelled"):
             task.remote.add_done_callback(lambda _: self._ended.put(task))
             return False
@@ -278,7 +278,9 @@ class DaskExecutor:
 
 
 def _silence() -> None:
-    """Turn off each logger of Dask, tornado and asyncio, since some loggers set their own level."""
+    """Turn off all loggers of Dask, tornado and asyncio one by one, since some loggers do not
+    inherit the level of their parent.
+    """
     for name in list(logging.root.manager.loggerDict):
         if name.partition(".")[0] in ("distributed", "tornado", "asyncio"):
             logging.getLogger(name).setLevel(logging.CRITICAL + 1)
@@ -444,8 +446,8 @@ class PairBackend(ThreadingBackend):
 
     The job's process, which creates the backend, trains one pair of classes at a time. Each thread
     of the backend waits for the training of one pair of classes. The argument `limits` contains the
-    time and memory limits of the job. These limits apply to each training on a Dask worker. The
-    list `cpu_seconds` contains the CPU time of each training on a Dask worker.
+    time and memory limits of the job, which apply to each training on a Dask worker. The list
+    `cpu_seconds` contains the CPU time of each training on a Dask worker.
     """
 
     def __init__(self, client: Any, limits: Limits, batch: str = "", **options: Any):
@@ -510,9 +512,9 @@ class Spread(ExitStack):
     """A context manager in which pairs of classes are trained on all workers of a Dask cluster.
 
     The context manager has an effect only if there is a cluster, if there are several pairs of
-    classes, and if the largest pair has at least `LEAST_PAIR_ROWS` rows. Otherwise the attribute
-    `backend` is None. The attribute `at_a_time` is the number of pairs of classes that are trained
-    at the same time.
+    classes, and if the largest pair has at least `LEAST_PAIR_ROWS` rows. If the context manager has
+    no effect, the attribute `backend` is None. The attribute `at_a_time` is the number of pairs of
+    classes that are trained at the same time.
     """
 
     backend: PairBackend | None = None

@@ -98,7 +98,7 @@ def serve(descriptor: int, modules: Sequence[str]) -> None:
             connection.send(reply)
         except BrokenPipeError:
             return
-        except Exception as error:  # not picklable
+        except Exception as error:  # the result is not picklable
             connection.send((ERROR, RuntimeError(f"the result cannot be sent: {error}")))
 
 
@@ -289,7 +289,7 @@ class _Worker:
         self.tail, self.begun = b"", False
 
     def look(self, ready: set) -> Future | None:
-        """Read the messages and the output of the process; return the future of its ended task."""
+        """Read the messages and the output of the process; return the future of an ended task."""
         if self.output in ready:
             self._show()
         if self.connection in ready:
@@ -363,7 +363,7 @@ class _Worker:
         if self.cancelled:
             return self._end(WorkerDied("the run of the task was cancelled"))
         if not self.begun and (code >= 0 or not self.sent_again):
-            future, self.future = self.future, None  # if an error is raised below, the slot is free
+            future, self.future = self.future, None  # the slot is free if an error is raised
             if code >= 0:
                 # the process exited by itself, for example because an import failed
                 last = self.tail.decode(errors="replace").strip().rpartition("\n")[2]

@@ -89,7 +89,7 @@ def _store(data: Path) -> Path:
 
 
 def _user_files(job: Job) -> dict[str, tuple[str, str]]:
-    """Return each file of a user as (path, name in the local store), by the field of `job.dataset`.
+    """Return the user's files as a dict from field of `job.dataset` to (path, name in local store).
 
     The copy of a data file in the local store has the same file name, since the suffix determines
     the file format.

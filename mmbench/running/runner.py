@@ -7,7 +7,7 @@ records. If the process of a run is killed, only the results of running jobs are
 The parents of a job are the jobs whose selected parameters the job inherits. A job is ready if all
 its parents have a result. Among the ready jobs, the job with the longest expected time starts
 first. The expected time of a job includes the time of the longest chain of jobs that depend on the
-job. A job of unknown time starts before all jobs of known time.
+job. A job whose expected time is unknown starts before all jobs with a known expected time.
 
 A running job occupies one slot of the executor per thread. The free slots are distributed evenly
 among the ready jobs: many ready jobs run with one thread each, and a single ready job runs with one
@@ -148,7 +148,7 @@ class Schedule:
         """Add a job to the list of ready jobs of its table cell.
 
         A job whose parent has just finished (`first`) is added at the beginning of the list, since
-        its data set is still in memory.
+        the data set of the job is still in memory.
         """
         number, jobs = next(self._number), self._ready[key_of(job)]
         jobs.appendleft((-number, job)) if first else jobs.append((number, job))
@@ -247,7 +247,7 @@ class Run:
     if the source code of its machine has changed. The outcomes of the jobs are counted in
     `summary`. The set `planned` contains the keys of all jobs of the experiment. The estimate
     `time_left` may include jobs of later runs. The keys of the dict `absent` are the names of data
-    sets that cannot be downloaded; the values are the reasons. Jobs with these data sets fail.
+    sets that cannot be downloaded, and the values are the reasons; jobs with these data sets fail.
     """
 
     def __init__(
@@ -291,7 +291,7 @@ class Run:
         self.stored = {path for key in self.results for path in self._files(key)}
         ended = self.results.keys() | {k for k, r in found.items() if limits.reached_before(r)}
         self.open = {key: job for key, job in unique.items() if key not in ended}
-        # a parent that is not run again may have failed in an earlier run
+        # these records include failed parents that are not run again; jobs that depend on them fail
         settled = {key: record for key, record in found.items() if key not in self.open}
         said += outdated([j for k, j in self.open.items() if k not in changed], store, planned)
         self.time_left = time_left or TimeLeft(unique.values())
@@ -426,7 +426,8 @@ def made_by_other_sources(jobs: Iterable[Job], records: Mapping[str, Content]) -
 
 
 def _inherits(job: Job, records: Mapping[str, Content]) -> bool:
-    """Return whether the inherited parameters of a job's record equal its parents' parameters.
+    """Return whether the inherited parameters in a job's record equal the parameters in the records
+    of its parents.
 
     Parameters that the job selects itself are not compared.
     """
@@ -456,7 +457,7 @@ def outdated(jobs: Iterable[Job], store: RecordStore, planned: Set[str]) -> list
 
 
 def _place(job: Job) -> Hashable:
-    """Return the data hash, the kernel, the degree, the table column and the split of a job."""
+    """Return the data hash, kernel, degree, entry of ``machines`` and split of a job."""
     return job.dataset_hash, job.kernel, job.degree, job.column, job.split
 
 
@@ -471,6 +472,6 @@ def _difference(then: Job, now: Job) -> str:
         return f"version {then.machine_version} of the machine, {now.machine_version} today"
     if not then.defaults:
         return "recorded without the defaults of the parameters"
-    old, new = (dict(job.to_dict()["defaults"]) for job in (then, now))  # lists, as in a record
+    old, new = (dict(job.to_dict()["defaults"]) for job in (then, now))  # JSON types, as in records
     names = [name for name in {**old, **new} if old.get(name) != new.get(name)]
     return ", ".join(f"default {n}={old.get(n)!r}, {new.get(n)!r} today" for n in names)

@@ -1,8 +1,8 @@
 """Execute one job: all input is in the arguments, and all output in the returned record and arrays.
 
-CPU times are summed over all threads of the process. Before its first job with a machine, a process
-trains the machine on a tiny problem. This training compiles Numba code and imports solvers. The
-time of this training is recorded as the stage ``warm_up``, which tables of CPU times leave out.
+CPU times are summed over all threads of the process. Before the first job with a machine, each
+process trains the machine on a tiny problem. This training compiles Numba code and imports solvers.
+The time of this training is recorded as the stage ``warm_up``, which tables of CPU times leave out.
 """
 
 from __future__ import annotations
@@ -100,7 +100,7 @@ class Context:
 
 
 class _Stopped(Exception):
-    """A job has reached its time limit; the arguments of the exception come from `best_reached`."""
+    """A job has reached its time limit; `best_reached` returns the arguments of the exception."""
 
 
 def execute(job: Job, context: Context) -> tuple[Content, Arrays]:
