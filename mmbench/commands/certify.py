@@ -47,12 +47,12 @@ __all__ = ["certify"]
 #: Maximum number of training rows for which `certify` computes a kernel matrix.
 MAX_KERNEL_ROWS = 20_000
 
-#: The dual objective of a model counts as a lower bound if the violation of each dual constraint is
-#: at most DUAL_TOLERANCE times the largest penalty C_i.
+#: The dual objective of a model is used as a lower bound if the violation of each dual constraint
+#: is at most DUAL_TOLERANCE times the largest penalty C_i.
 DUAL_TOLERANCE = 1e-9
 
-#: Classes of models whose objective is known, in mmbench, scikit-learn and compatible packages. A
-#: SimpleNamespace is a model that `read_model` returns.
+#: Names of the model classes that `certify` accepts, in mmbench, scikit-learn and compatible
+#: packages. A SimpleNamespace is a model that `read_model` returns.
 KNOWN = {"SVC", "NuSVC", "LinearSVC", "SGDClassifier", "SimpleNamespace", "PairwiseClassifier"}
 
 #: Maximum relative difference between the stored objective of a machine of mmbench and the
@@ -128,17 +128,17 @@ def certify(
     DataFrame
         One row per binary problem. The column ``objective`` is the primal objective of the model.
         The column ``dual`` is the dual objective of the model's dual variables, and ``violation``
-        is the largest violation of a dual constraint by these variables. Both values are missing
-        for a model without dual variables. The column ``optimum`` is the objective of mmbench's
-        solution of the same problem. The column ``bound`` is the lower bound that mmbench's
-        solution proves for the optimal objective, and ``status`` is the status of this solution.
-        The column ``gap`` is the relative difference between ``objective`` and the larger value of
-        ``dual`` and ``bound``. If the dual variables violate a constraint, ``dual`` is no lower
-        bound, and is not used for ``gap``. The column ``decision_change`` is the largest absolute
-        difference, over the training rows, between the decision values of the model and of
-        mmbench's solution. The column ``labels_changed`` is the number of training rows for which
-        these decision values differ in sign. The column ``n_support`` is the number of the model's
-        support vectors.
+        is the largest violation of a dual constraint by these variables. The values ``dual`` and
+        ``violation`` are missing for a model without dual variables. The column ``optimum`` is the
+        objective of mmbench's solution of the same problem. The column ``bound`` is the lower bound
+        that mmbench's solution proves for the optimal objective, and ``status`` is the status of
+        this solution. The column ``gap`` is the relative difference between ``objective`` and the
+        larger value of ``dual`` and ``bound``. If the dual variables violate a constraint, ``dual``
+        is no lower bound, and is not used for ``gap``. The column ``decision_change`` is the
+        largest absolute difference, over the training rows, between the decision values of the
+        model and of mmbench's solution. The column ``labels_changed`` is the number of training
+        rows for which the decision values of the model and of mmbench's solution differ in sign.
+        The column ``n_support`` is the number of the model's support vectors.
 
     Raises
     ------
@@ -150,9 +150,9 @@ def certify(
     -----
     If the model is a machine of mmbench other than the SVM, the columns ``objective``, ``dual`` and
     ``violation`` contain values that the machine stores: objective, lower bound and largest
-    violation. Two further trainings check these values. A training with the same parameters must
-    reproduce the objective and the decision values. A training with ``solver="reference"`` computes
-    the columns ``optimum`` and ``bound``.
+    violation. Two further trainings check the stored values. A training with the same parameters
+    must reproduce the objective and the decision values. A training with ``solver="reference"``
+    computes the columns ``optimum`` and ``bound``.
 
     Examples
     --------
@@ -176,8 +176,8 @@ def certify(
         if not hasattr(model, name):  # ThunderSVM has no `classes_`, but writes files of libsvm
             raise UserError(f"the model has no attribute {name}; save it as a file of libsvm")
     known, found = set(np.asarray(model.classes_).tolist()), set(labels[weights > 0].tolist())
-    # Only the machines of mmbench leave out rows of weight 0 before they read the labels. The
-    # labels of these rows may therefore be unknown to a machine of mmbench.
+    # Only the machines of mmbench leave out rows of weight 0 before they read the labels. Labels of
+    # rows of weight 0 may therefore be unknown to a machine of mmbench.
     given = found if hasattr(model, "fits_") else set(labels.tolist())
     if unknown := sorted({repr(label) for label in given - known}):
         raise UserError(f"y has labels that the model does not know: {listed(unknown)}; {_REMEDY}")
@@ -256,7 +256,7 @@ def _validated(
     if len(labels) != rows.shape[0]:
         raise UserError(f"X has {rows.shape[0]} rows, but y has {len(labels)} labels")
     if isinstance(model, str | Path):
-        with suppress(ValueError):  # model files contain numbers as labels
+        with suppress(ValueError):  # the labels in model files are numbers
             labels = labels.astype(float)
         # as in scikit-learn, rows of weight 0 are removed before the support vectors are numbered
         rows, labels, weights = (part[weights > 0] for part in (rows, labels, weights))
@@ -265,7 +265,9 @@ def _validated(
 
 
 def _check_objectives(fits: Sequence[Any], objectives: Iterable[float]) -> None:
-    """Raise UserError if a recomputed objective differs from the stored objective of the fit."""
+    """Raise UserError if a recomputed objective differs from the objective that the training
+    stored.
+    """
     for fit, objective in zip(fits, objectives, strict=True):
         if not np.isclose(objective, fit.objective, rtol=OBJECTIVE_TOLERANCE, atol=1e-12):
             problem = f"the objective of {fit.pair[0]} / {fit.pair[1]} was {fit.objective:g} in "
@@ -324,7 +326,7 @@ def certify_file(
     return certify(model, X, [classes.get(str(label), label) for label in training.y.tolist()], C=C)
 
 
-#: A solution by mmbench: decision values, objective, lower bound and status.
+#: A solution that mmbench computed: decision values, objective, lower bound and status.
 Optimum = tuple[NDArray, float, float, str]
 
 

@@ -20,7 +20,7 @@ from mmbench.machines import machine_class
 from mmbench.machines.base.estimator import PairwiseClassifier
 from mmbench.machines.base.problem import BinaryProblem, Fit
 
-#: Maximum relative difference of two objectives that count as equal.
+#: Two objectives are considered equal if their relative difference is at most SAME.
 SAME = 1e-6
 NO_CERTIFICATES = "; no certificates, since its optimisation problem is unknown"
 

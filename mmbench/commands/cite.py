@@ -20,8 +20,8 @@ KEYWORDS = re.compile(r"\n\s*keywords\s*=\s*\{([^}]*)\},")
 def citation(name: str | None = None) -> str:
     """Return the BibTeX entries for a machine (given by name or alias) or an experiment.
 
-    The last entry cites mmbench itself. If `name` is None, only this entry is returned. For an
-    experiment, BibTeX comments name the sources of its data sets.
+    The last entry cites mmbench itself. If `name` is None, only the entry of mmbench is returned.
+    For an experiment, BibTeX comments name the sources of the data sets.
 
     Raises
     ------

@@ -138,7 +138,9 @@ def _cards(names: Sequence[str] | None, task: str, progress: bool) -> Iterable[C
 
 
 def _outcomes(cards: Iterable[Card], message: Callable[[Card], str]) -> Iterator[Outcome]:
-    """Yield an `Outcome` for each card with a text or a UserError of the function `message`."""
+    """Yield an `Outcome` for each card, with the text that `message` returns or the error that it
+    raises; leave out outcomes with an empty text.
+    """
     for card in cards:
         try:
             outcome = Outcome(card.name, True, message(card))

@@ -1,4 +1,5 @@
-"""``mmbench run --dry-run``: the jobs, fits, memory and expected time of an experiment.
+"""``mmbench run --dry-run``: the jobs, numbers of trainings, memory and expected time of an
+experiment.
 
 All jobs with the same data set, kernel, machine, degree (of a polynomial kernel) and training size
 belong to one cell of the tables that ``mmbench table`` prints.
@@ -85,8 +86,8 @@ def _describe(experiment: PlannedExperiment, options: Options) -> str:
 
 
 def _power(experiment: PlannedExperiment) -> list[str]:
-    """Return lines with the smallest differences in accuracy, per data set, that a test detects
-    between the first machine and the other machines.
+    """Return one line per data set, with the smallest differences in accuracy between the first
+    machine and other machines that a statistical test detects.
 
     The list is empty if there are neither earlier records nor a reference table.
     """
@@ -96,7 +97,7 @@ def _power(experiment: PlannedExperiment) -> list[str]:
     planned = {k.dataset: n for k, n in Counter(map(key_of, jobs)).items() if (n == 1) == official}
     folders = {"earlier records": experiment.folder}
     folders["the reference table"] = REFERENCE / experiment.config.name
-    # the variances of the differences are estimated from the first of these folders with records
+    # the variances of the differences are estimated from the first folder that contains records
     for source, folder in folders.items():
         try:
             rows = frame(folder).fillna({"degree": 0, "size": 0})

@@ -111,7 +111,7 @@ def easy(
             if name != target and all(map(is_number, column.dropna().map(str).unique())):
                 say(f"column {name!r} is read as numbers; words would be read as categories")
         words = data.apply(lambda c: without_bytes(c, "utf-8") if c.dtype == object else c)
-        content = words.to_csv(index=False).encode()  # for the workers
+        content = words.to_csv(index=False).encode()  # workers read a file
         data = Path(results) / f"frame_{sha256(content).hexdigest()[:8]}.csv"
         options["set"] = ["datasets[0].separator=','", *options.get("set", ())]
         with converted(str(data.parent), OSError):
@@ -125,7 +125,7 @@ def easy(
     text = table(folder, say=say)
     try:
         figure("machines", folder, say=say)
-    except UserError as error:  # records of an earlier run have settings that the figure lacks
+    except UserError as error:  # for example, the records have several training sizes
         say(f"no figure: {error}")
     say(f"another metric: mmbench table {folder} --metric mcc; the experiment: {folder / CONFIG}")
     return Comparison(text, folder, finished.exit_code)

@@ -131,7 +131,7 @@ def plan_experiments(
 def parse_only(options: Iterable[str], configs: Sequence[Config]) -> dict[str, set[str]]:
     """Return the names in the options ``--only``, under the keys "dataset" and "machine".
 
-    A key is missing if no option has this key. Raises UserError if an option is neither
+    A key that occurs in no option is missing. Raises UserError if an option is neither
     ``dataset=NAME`` nor ``machine=NAME``, or if no experiment contains the named data set or
     machine.
     """

@@ -76,8 +76,8 @@ def refit(
     too high.
 
     The returned model does not compute calibrated probabilities, even if the experiment has the key
-    ``calibrate``. To compute them, fit the class CalibratedClassifierCV of scikit-learn to the
-    model.
+    ``calibrate``. To compute calibrated probabilities, fit the class CalibratedClassifierCV of
+    scikit-learn to the model.
 
     Examples
     --------
