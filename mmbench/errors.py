@@ -1,4 +1,4 @@
-"""The exception for invalid user input, and the statuses of a fit."""
+"""The exception for invalid user input, and the statuses of trainings."""
 
 import difflib
 import re
@@ -158,7 +158,7 @@ def memory_of(solver: str) -> Iterator[None]:
 
 
 class Status(StrEnum):
-    """Outcome of a fit. The statuses are ordered from harmless to fatal.
+    """Outcome of the training of a classifier. The statuses are ordered from harmless to fatal.
 
     - ``optimal``: the duality gap and the constraint violation are within the tolerances.
     - ``stopped_by_rule``: the stopping rule of the paper's algorithm ended the training before the
@@ -191,7 +191,7 @@ class Status(StrEnum):
 #: Statuses from harmless to fatal.
 SEVERITY = tuple(Status)
 
-#: Statuses of fits that ended as intended, without a warning.
+#: Statuses of trainings that ended as intended, without a warning.
 FINISHED = (Status.OPTIMAL, Status.STOPPED_BY_RULE)
 
 

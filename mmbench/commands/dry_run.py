@@ -137,7 +137,7 @@ def _time_text(
     """Return a text that states the expected time of `jobs`.
 
     The dicts `here` (from earlier records) and `reference` (from the reference table) contain the
-    mean seconds per job of each table cell.
+    mean seconds per job in each cell of the tables.
     """
     if not jobs:
         return "time: none"
@@ -154,7 +154,7 @@ def _time_text(
 
 
 def _stored(experiment: PlannedExperiment, rerun: str | None) -> tuple[set[str], dict[Key, float]]:
-    """Return the keys of finished jobs, and the mean wall-clock seconds per job of each table cell.
+    """Return the keys of finished jobs, and the mean seconds per job in each cell of the tables.
 
     The keys do not include finished jobs that run again because of the option `rerun`.
     """
@@ -171,7 +171,7 @@ def _stored(experiment: PlannedExperiment, rerun: str | None) -> tuple[set[str],
 
 
 def reference_seconds(folder: Path) -> dict[Key, float]:
-    """Return the mean seconds per job of each table cell, read from the reference table."""
+    """Return the mean seconds per job in each cell of the reference table."""
     frame = read_reference(folder, replan(folder)).frame if (folder / CSV).is_file() else None
     if frame is None:
         return {}
@@ -186,9 +186,10 @@ def reference_seconds(folder: Path) -> dict[Key, float]:
 def sizes_of(job: Job, **places: Any) -> Sizes:
     """Return the numbers of rows and columns of the data of a job.
 
-    For a data set with a card, the numbers are taken from the card, and data files are not read. If
-    the card does not state the number of training rows, all rows except test rows are counted as
-    training rows. Data without a card are read by `load_dataset` with the arguments `places`.
+    For a data set with a card (description file), the numbers are taken from the card, and data
+    files are not read. If the card does not state the number of training rows, all rows except test
+    rows are counted as training rows. Data without a card are read by `load_dataset` with the
+    arguments `places`.
     """
     counts, n_features, n_stored = _class_counts(job.dataset, **places)
     split, card, total = job.split, job.dataset.card, sum(counts)

@@ -70,8 +70,8 @@ class Finished:
         Number of jobs that were not run because the run was interrupted.
     exit_code : int
         0 if all jobs are done, 1 if a job failed or a record was deleted, 2 if the input of a job
-        was not valid, 130 if the run was interrupted. With the option `strict`, the exit code is
-        at least 1 if a fit is not optimal.
+        was not valid, 130 if the run was interrupted. With the option `strict`, the exit code is at
+        least 1 if a solution is not optimal.
     """
 
     name: str
@@ -93,7 +93,8 @@ def plan_experiments(
 
     If `say` is given, the data sets are downloaded and checked, and `say` is called with warnings
     about the data. If the server of a data set cannot be reached, the name of the data set is added
-    to the field `absent` of the experiment. If `say` is None, data sets with a card are not read.
+    to the field `absent` of the experiment. If `say` is None, data sets with a card (description
+    file) are not read.
     """
     configs = load_configs(as_list(experiments), options.set)
     if options.smoke:

@@ -45,7 +45,7 @@ class Options:
     set : sequence of str
         Replacements of values in the configurations, as ``KEY=VALUE``.
     strict : bool
-        Whether the exit code is 1 if a fit is not optimal.
+        Whether the exit code is 1 if a solution is not optimal.
     time_limit, memory_limit : str, optional
         Limits of each job, such as ``"1h"`` and ``"8 GB"``. The default limits are the limits in
         the configuration.

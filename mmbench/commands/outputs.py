@@ -92,7 +92,7 @@ def table(
         Metrics, computed from stored predictions. The default is the list of metrics in the
         experiment.
     include_failed : bool, default=False
-        Whether means and statistical tests include splits with a failed fit.
+        Whether means and statistical tests include splits with a failed training.
     bold : bool, default=True
         Whether to print the best machine in bold. Machines are also printed in bold if a paired
         test finds no significant difference from the best machine.

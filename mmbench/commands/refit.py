@@ -70,10 +70,10 @@ def refit(
 
     Notes
     -----
-    The expected accuracy is the mean test accuracy over splits without failed fits. On each split,
-    the machine was trained on fewer rows than the returned model, and with the parameters selected
-    on this split. If the machine was selected by its accuracy, the expected accuracy is slightly
-    too high.
+    The expected accuracy is the mean test accuracy over splits without failed trainings. On each
+    split, the machine was trained on fewer rows than the returned model, and with the parameters
+    selected on this split. If the machine was selected by its accuracy, the expected accuracy is
+    slightly too high.
 
     The returned model does not compute calibrated probabilities, even if the experiment has the key
     ``calibrate``. To compute calibrated probabilities, fit the class CalibratedClassifierCV of
@@ -134,7 +134,7 @@ def write(model: Pipeline, path: Path) -> None:
 def _records(
     folder: Path, machine: str | None, dataset: str | None, kernel: str | None
 ) -> list[Record]:
-    """Return the finished records, without failed fits, of one machine, data set and kernel.
+    """Return the finished records of one machine, data set and kernel, without failed trainings.
 
     An argument that is None is chosen as described in `refit`.
     """
@@ -176,7 +176,7 @@ def _provenance(records: list[Record], fitted: Any, own: Choice) -> dict[str, An
     from mmbench.machines.base.foreign import ForeignClassifier
 
     fits = [(fit, fit.pair) for fit in fitted.fits_]
-    if isinstance(fitted, ForeignClassifier):  # a single fit of all classes
+    if isinstance(fitted, ForeignClassifier):  # trains all classes jointly
         fits = [(fitted.fits_[0], pair) for pair in combinations(fitted.classes_, 2)]
     accuracies = [record.metrics["accuracy_pct"] for record in records]
     job = records[0].job

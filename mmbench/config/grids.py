@@ -14,7 +14,7 @@ from mmbench.selection.grid import staged
 AUTO = "auto"
 LOG_BASES = {"log2": 2.0, "log10": 10.0}
 FORMS = "a list of values, 'auto', or powers such as {log2: [-5, 15, 2]}"
-#: Maximum number of values on an axis that is given by powers.
+#: Maximum number of values of a parameter that are given by powers.
 MAX_VALUES = 1000
 
 #: Parameters that have an effect with one kernel only, and the kernel of each parameter.
@@ -26,7 +26,7 @@ Axis = str | tuple[Any, ...]
 def parse_axis(axis: Any) -> Axis:
     """Return the values of a grid axis that is given in the form of a YAML file.
 
-    The axis ``"auto"`` is returned unchanged.
+    The text ``"auto"`` is returned unchanged.
 
     Examples
     --------
@@ -75,7 +75,7 @@ def _powers(axis: Mapping) -> tuple[float, ...]:
 
 
 def expand_auto(cls: Any, grid: Mapping[str, Axis]) -> dict[str, tuple]:
-    """Return a grid in which each axis ``auto`` is replaced by a list of values.
+    """Return a grid in which each ``auto`` is replaced by a list of values.
 
     The list may contain values of another parameter. For example, ``B: auto`` becomes a list of
     values of ``B_fraction``.
@@ -93,7 +93,7 @@ def n_points(grid: Mapping[str, tuple], stages: Sequence[Sequence[str]]) -> int:
 
 
 def in_other_words(cls: Any) -> dict[str, str]:
-    """Return the parameters whose axis ``auto`` is replaced by values of another parameter.
+    """Return the parameters for which ``auto`` stands for values of another parameter.
 
     The returned dict maps each of these parameters to the parameter that replaces it. For example,
     ``B: auto`` becomes a list of values of ``B_fraction``.

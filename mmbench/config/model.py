@@ -66,8 +66,8 @@ class Strict(BaseModel):
 
 
 class DatasetEntry(UserTable):
-    """A data set of an experiment: the name of a card, or a user's table, given by the keys of
-    `UserTable`.
+    """A data set of an experiment: the name of a data set card, or the keys of `UserTable` for a
+    user's table.
 
     The key ``classes`` lists the classes that are used, by default all classes. The key ``grid``
     replaces the values of parameters in the machines' grids, for this data set only. The key

@@ -37,8 +37,8 @@ def plan(
 
     The parent of a job (the job that selects its parameters) precedes the job, or belongs to the
     experiment that ``parameters_from`` names. Different jobs have different keys (hashes). If the
-    card of a data set does not state the hash of the data, the hash is computed from the data. Data
-    without a stated hash are downloaded only if `allow_network` is true.
+    card (description file) of a data set does not state the hash of the data, the hash is computed
+    from the data. Data without a stated hash are downloaded only if `allow_network` is true.
     """
     places: dict[str, Any] = {"store": store, "mirror": mirror, "allow_network": allow_network}
     jobs: list[Job] = []
@@ -160,7 +160,7 @@ def settings(
 ) -> tuple[dict[str, Any], dict[str, tuple]]:
     """Return the fixed parameters and the grid of a machine on a data set.
 
-    Each axis ``auto`` of the grid is replaced by a list of values.
+    Each ``auto`` in the grid is replaced by a list of values.
 
     If the key ``use`` names another entry of ``machines``, this function adds the fixed parameters
     of that entry. The parameters that are selected for that entry are added when the job runs. An

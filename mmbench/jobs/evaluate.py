@@ -131,11 +131,10 @@ def certificates(fits: Sequence[Fit], gap_tolerance: float) -> dict[str, Any]:
 
 
 def doubts(fits: Sequence[Fit]) -> str:
-    """Return a text with the number of fits, and the first pair of classes, for each doubtful
-    status.
+    """Return a text with the number of pairs of classes, and the first pair, per doubtful status.
 
-    The statuses ``optimal``, ``stopped_by_rule`` and ``uncertified`` are not doubtful, since fits
-    with these statuses ended as intended.
+    The statuses ``optimal``, ``stopped_by_rule`` and ``uncertified`` are not doubtful, since
+    trainings with these statuses ended as intended.
 
     Examples
     --------

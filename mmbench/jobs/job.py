@@ -110,7 +110,8 @@ class Job:
     #: the configuration gives ``auto`` for a parameter, `grid` contains the list of values that
     #: replaces ``auto``.
     grid: tuple[tuple[str, tuple[Any, ...]], ...] = ()
-    #: Name of the entry of ``machines`` whose selected parameters this job inherits.
+    #: Name of the entry of ``machines`` in the configuration whose selected parameters this job
+    #: inherits.
     use: str | None = None
     #: Key of the job whose selected parameters this job inherits. If this job inherits the medians
     #: of parameters over several splits, `parent` contains the key of one job per split.
@@ -121,7 +122,8 @@ class Job:
     ties: str = "lowest"
     #: Version of the machine's code.
     machine_version: int = 1
-    #: Name of the job's entry of ``machines``, if this name differs from the name of the machine.
+    #: Name of the job's entry of ``machines`` in the configuration, if this name differs from the
+    #: name of the machine.
     variant: str = field(default="", metadata=ADDED)
     #: Default values of the estimator's parameters that are neither fixed nor selected.
     defaults: Pairs = field(default=(), metadata=ADDED)
@@ -150,7 +152,7 @@ class Job:
 
     @property
     def column(self) -> str:
-        """Name of the job's entry of ``machines``, by default the name of the machine."""
+        """Name of the job's entry of ``machines`` in the configuration."""
         return self.variant or self.machine
 
     @property

@@ -190,7 +190,7 @@ class Record:
     job: Job
     #: Most severe status of the binary problems, or status of a job without a result.
     status: Status
-    #: Reason for a missing result, or summary of the fits that are not optimal.
+    #: Reason for a missing result, or summary of the solutions that are not optimal.
     reason: str = ""
     #: Whether the result is missing because of an error in the user's input.
     wrong_input: bool = False
@@ -309,8 +309,8 @@ def new_record(job: Job, status: Status, reason: str = "", **content: Any) -> Co
     status : Status
         Most severe status of the binary problems, or status of a job without a result.
     reason : str
-        One line of text: the reason for a missing result, or a summary of the fits that are not
-        optimal.
+        One line of text: the reason for a missing result, or a summary of the solutions that are
+        not optimal.
     **content
         Other attributes of a `Record`.
     """

@@ -191,7 +191,7 @@ def grouped(pairs: Iterable[tuple[K, V]]) -> dict[K, list[V]]:
 
 @dataclass(frozen=True)
 class PlannedCell:
-    """A table cell of an experiment, with the keys of its jobs."""
+    """A table cell (data set, kernel, degree, machine, training size) with the keys of its jobs."""
 
     key: Key
     #: Number of records of the table cell after a complete run.
@@ -207,12 +207,12 @@ class Plan:
     """The plan of an experiment: the table cells and jobs, and settings of the tables."""
 
     name: str
-    #: Layout of the tables.
+    #: Name of the table layout.
     layout: str = "generic"
     #: Table cells, in the order of the tables.
     cells: tuple[PlannedCell, ...] = ()
-    #: Headings of machines in tables, by the name of the entry of ``machines``. An entry that is
-    #: missing here has the label of its machine as heading.
+    #: Headings of machines in tables, by the name of the entry of ``machines`` in the
+    #: configuration. The heading of any other entry is the label of the machine.
     labels: Mapping[str, str] = field(default_factory=dict)
     #: Published names of data sets, by their names in mmbench, if the two names differ. An empty
     #: published name means that results are not compared with published results. The empty name is
@@ -223,7 +223,7 @@ class Plan:
     smoke: bool = False
     #: Metrics in the tables; if empty, the metrics are determined by the layout of the tables.
     metrics: tuple[str, ...] = ()
-    #: For each entry of ``machines`` with inherited parameters, the entry that provides them.
+    #: For each entry of ``machines`` with inherited parameters, the entry with the parameters.
     uses: Mapping[str, str] = field(default_factory=dict)
     #: Ratio of test rows to training rows, before `max_train` excludes training rows. Without
     #: `max_train`, and for split rules other than holdout and kfold, the value is 0, and tables

@@ -160,7 +160,7 @@ class TimeLeft:
         self._times: dict[Key, list[float]] = defaultdict(list)
 
     def learn(self, record: Mapping[str, Any]) -> None:
-        """Add the time of a finished job to the mean time of its table cell."""
+        """Add the time of a finished job to the times of the jobs in the same table cell."""
         self._times[key_of(Job.from_dict(record["job"]))].append(seconds_of(record["wall_seconds"]))
 
     def end(self, job: Job) -> None:

@@ -145,7 +145,7 @@ class Schedule:
         self._alone.append(job)
 
     def _make_ready(self, job: Job, first: bool = False) -> None:
-        """Add a job to the list of ready jobs of its table cell.
+        """Add a job to the list of ready jobs in the same table cell.
 
         A job whose parent has just finished (`first`) is added at the beginning of the list, since
         the data set of the job is still in memory.
@@ -187,9 +187,9 @@ class Summary:
     reused: int = 0
     #: Records of jobs without a result.
     failed: list[Content] = field(default_factory=list)
-    #: Numbers of finished jobs with a non-optimal fit, by the worst status of a job's fits. Trivial
-    #: solutions, fits without a certificate and problems with a single class do not count as
-    #: non-optimal fits.
+    #: Numbers of finished jobs with a non-optimal solution, by the most severe status of the job.
+    #: Trivial solutions, solutions without a certificate and problems with a single class are not
+    #: counted.
     doubtful: Counter[Status] = field(default_factory=Counter)
     #: Number of jobs that have no record, because the run was interrupted before they ended.
     left: int = 0

@@ -46,10 +46,10 @@ def stopped(status: Status, limits: Limits, reached: dict[str, Any], more: str =
 
 
 def best_reached(fits: Sequence[Fit], gap_tolerance: float) -> tuple[dict[str, Any], str]:
-    """Return a description (dict and text) of the unfinished fit with the largest duality gap.
+    """Return a description (dict and text) of the unfinished training with the largest duality gap.
 
-    The list `fits` contains one fit per pair of classes. At least one fit is unfinished, that is,
-    has the status TIME_LIMIT.
+    The list `fits` contains one training result per pair of classes. At least one training is
+    unfinished, that is, has the status TIME_LIMIT.
     """
     ended = [fit for fit in fits if fit.status is Status.TIME_LIMIT]
     begun = [fit for fit in ended if math.isfinite(fit.objective)]
