@@ -123,8 +123,8 @@ def explain(error: ValidationError, content: Mapping[str, Any]) -> str:
 def _unknown_key(keys: tuple, value: Any, content: Mapping[str, Any]) -> str:
     """Return a message about an unknown key.
 
-    If the key is valid in another section, the message names this section, and otherwise a similar
-    valid key.
+    The message names the section in which the key is valid. If there is none, the message suggests
+    a similar valid key.
     """
     key, given = keys[-1], "VALUE" if value is None else shown(value)
     if keys[0] == "machines":

@@ -80,8 +80,8 @@ class SelectRef:
     #: selected for all pairs of classes by the metric on the test rows, which leaks test data.
     scope: str = "global"
     #: Tuples (parameter, "small" or "large"). Among grid points with equal scores, "small" prefers
-    #: the smallest value of the parameter, and "large" the largest value. A parameter that is not
-    #: in `prefer` has the preference of the machine.
+    #: the smallest value of the parameter, and "large" the largest value. For a parameter that is
+    #: not in `prefer`, the machine declares the preference.
     prefer: tuple[tuple[str, str], ...] = ()
     #: Metric that selection maximizes; see `mmbench.selection.metrics`.
     metric: str = field(default="accuracy", metadata=ADDED)

@@ -214,9 +214,9 @@ class Plan:
     #: Headings of machines in tables, by the name of the entry of ``machines`` in the
     #: configuration. The heading of any other entry is the label of the machine.
     labels: Mapping[str, str] = field(default_factory=dict)
-    #: Published names of data sets, by their names in mmbench, if the two names differ. An empty
-    #: published name means that results are not compared with published results. The empty name is
-    #: the default if only some classes of a data set are used.
+    #: Names of data sets in published tables, by the name in mmbench, if the two names differ. An
+    #: empty published name means that results are not compared with published results. The empty
+    #: name is the default if only some classes of a data set are used.
     published_as: Mapping[str, str] = field(default_factory=dict)
     #: Whether the experiment is a quick (smoke) version; its results are not compared with
     #: published values.
