@@ -78,6 +78,11 @@ class PairSolution(Result):
     #: Number of restricted problems solved.
     rounds: int = 1
 
+    @property
+    def gap(self) -> float:
+        """Difference of objective value and lower bound, relative to the objective value."""
+        return (self.value - self.bound) / max(abs(self.value), 1e-300)
+
 
 @dataclass(frozen=True)
 class PairProblem:
