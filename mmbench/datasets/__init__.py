@@ -1,8 +1,8 @@
 """Data sets: descriptions (cards), downloads, users' tables, splits and preprocessing.
 
-A module is imported when one of its names is first used, so that listing the data sets does not
-import NumPy. Packages whose import can take seconds (pandas, scikit-learn, scikit-image, pyarrow,
-requests) are imported only when they are needed.
+Each module of this package is imported at the first use of one of its names, so that listing the
+data sets does not import NumPy. Packages whose import can take seconds (pandas, scikit-learn,
+scikit-image, pyarrow, requests) are imported only when they are needed.
 """
 
 from importlib import import_module

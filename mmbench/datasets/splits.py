@@ -1,17 +1,17 @@
 """Splits of a data set into training rows and test rows.
 
-A split depends only on the data, the split rule, the seed, the repeat and the fold. The random
-numbers of a repeat come from ``SeedSequence(seed, spawn_key=(repeat,))``. If the number of repeats
-is increased, the earlier repeats do not change. All folds of a repeat use the same permutation of
-the rows.
+A split depends only on the data, the split rule, the seed, and the numbers of the repetition and of
+the fold. The random numbers for repetition number ``repeat`` are generated from
+``SeedSequence(seed, spawn_key=(repeat,))``. If more repetitions are requested, the splits of the
+first repetitions do not change. All folds of a repetition use the same permutation of the rows.
 
-A file of folds is a CSV file, separated by commas, semicolons or tabs, with one line per row of the
-data. Rows of a user's table without a label or group are left out of the data. The file contains
-lines either for all of these rows or for none of them. Each column is one partition of the rows
-into folds. A cell contains the fold (a number or a word) in which the row is a test row. If a cell
-is empty, the row is a training row in all folds. The first line is skipped if its cells are column
-names, that is, words that do not occur in the lines below. Blank lines at the end are skipped if
-the file has more lines than rows.
+A file of folds is a CSV file with one line per row of the data. The separator is a comma, a
+semicolon or a tab. Rows of a user's table without a label or a group are left out of the data. For
+rows that are left out, the file of folds contains either one line per row, or no lines. Each column
+of the file is one partition of the rows into folds. A cell names the fold (a number or a word)
+whose test set contains the row. If a cell is empty, the row is a training row in all folds. The
+first line is skipped if its cells are column names, that is, words that do not occur in the lines
+below. Blank lines at the end are skipped if the file has more lines than the data have rows.
 """
 
 import csv
@@ -38,7 +38,8 @@ Arg = float | None
 #: Split rule in a configuration, such as ``"official"`` or ``{"kfold": 10}``.
 RuleSpec = str | Mapping[str, float]
 #: Maximum number of training rows: n for n rows in total, ``("per_class", n)`` for n rows per
-#: class, or ``("nested", n)`` for n rows that all larger nested subsets contain.
+#: class, or ``("nested", n)`` for a subset of n rows that is contained in the nested subset of any
+#: larger size.
 MaxTrain = int | tuple[str, int] | None
 #: Argument `purpose` of `random_stream` for the random subset of the training rows. With this
 #: argument, the random numbers for the subset are independent of the random numbers for the split.
@@ -57,10 +58,10 @@ RULES = {
 
 
 def _n_repeats(rule: str, data: Described, repeats: int | None) -> int:
-    """Return the number of repeats of a split rule, or 0 if it depends on an unread file of folds.
+    """Return the number of repetitions of a split rule; 0 if a file of folds must be read first.
 
-    All repeats of the official split have the same rows, but differ in random choices, such as a
-    random subset of the training rows.
+    All repetitions of the official split have the same rows, but differ in random choices, such as
+    a random subset of the training rows.
     """
     if rule == "official":
         split = data.split if isinstance(data, Dataset) else data.card and data.card.expect.official
@@ -85,7 +86,8 @@ def _is_official(rule: str, data: Dataset, repeat: int) -> bool:
 def _plan(data: Described, wanted: int) -> PredefinedSplits:
     """Return the number and the sizes of the predefined splits, as stated in the card.
 
-    Raises UserError if more splits are `wanted` and the card states no sizes for random splits.
+    Raises UserError if the card states no predefined splits, or fewer than `wanted` without sizes
+    for random splits.
     """
     plan = data.card.expect.predefined if data.card else None
     if plan is None:
@@ -137,7 +139,10 @@ def _cut(rule: str, arg: Arg, data: Dataset, repeat: int, fold: int, seed: int) 
 
 
 def _kfold(folds: int, data: Dataset, fold: int, random: np.random.RandomState) -> Rows:
-    """Return one fold of a stratified cross-validation that never splits a group between folds."""
+    """Return the training and test rows of one fold, stratified by class.
+
+    If the data have groups, all rows of a group are in the same fold.
+    """
     if data.groups is not None:
         from sklearn.model_selection import StratifiedGroupKFold
 
@@ -157,9 +162,10 @@ def _kfold(folds: int, data: Dataset, fold: int, random: np.random.RandomState) 
 
 
 def _holdout(share: float, data: Dataset, random: np.random.RandomState) -> Rows:
-    """Return a split with a given share of test rows, stratified by class.
+    """Return the rows of a split stratified by class; `share` is the fraction of test rows.
 
-    For data with groups, `share` is a share of the groups, which are not stratified.
+    If the data have groups, `share` is the fraction of groups in the test set, and the split is not
+    stratified.
     """
     if data.groups is None:
         _, codes, counts = np.unique(data.y, return_inverse=True, return_counts=True)
@@ -228,7 +234,7 @@ def parse_rule(spec: RuleSpec) -> SplitRule:
 
 
 def split_rules(data: Described) -> list[str]:
-    """Return the names of the split rules that a data set allows, without reading its data."""
+    """Return the names of the split rules applicable to a data set, without reading its data."""
     expect = data.card.expect if data.card else None
     splits = expect and expect.predefined
     given = {"official": expect and expect.official, "predefined": splits or data.folds}
@@ -241,8 +247,8 @@ def split_slots(
     """Return the pair (repeat, fold) of every split.
 
     The list is empty if the number of splits depends on data that have not been loaded. If
-    `repeats` is None, the list contains all splits of the rule ``predefined``, and one repeat of
-    every other rule.
+    `repeats` is None, the list contains all splits of the rule ``predefined``, and one repetition
+    of every other rule.
     """
     rule, arg = parse_rule(spec)
     if rule in ("leave_one_out", "time_series") and repeats not in (None, 1):
@@ -273,7 +279,8 @@ def split_at(
         rule.
     dataset : Dataset
     args : sequence of float
-        Argument of the split rule; empty if the rule has no argument or `spec` contains it.
+        Argument of the split rule; empty if the rule has no argument, or if `spec` contains the
+        argument.
     repeat, fold, seed : int
     max_train : int, ("per_class", int) or ("nested", int), optional
         Size of a random stratified subset that replaces the training rows: n for at most n rows in
@@ -321,7 +328,7 @@ def _subset(
 
 
 def split_digest(train: IntArray, test: IntArray) -> str:
-    """Return the hash of a split's row numbers, which depends on the order of the rows."""
+    """Return a hash of the row numbers of a split; another order of the rows changes the hash."""
     digest = hashlib.sha256()
     for rows in (train, test):
         digest.update(f"{len(rows)}\n".encode() + np.asarray(rows, dtype="<i8").tobytes())
@@ -372,9 +379,8 @@ def pick_stratified(codes: IntArray, share: IntArray, random: np.random.RandomSt
 def with_folds(data: Dataset, path: str) -> Dataset:
     """Return the data set with predefined splits that are read from a file of folds.
 
-    The file has one line per row of the data. It may also contain lines for the rows of a user's
-    table that were left out because their label or group is missing. Raises UserError if the number
-    of lines fits neither case.
+    The file has one line per row of the data, or one line per row of the user's table, including
+    rows without a label or group. Raises UserError for any other number of lines.
     """
     table, n_rows = _read_folds(path), len(data.y)
     labelled = np.full(n_rows, True) if data.labelled is None else data.labelled
@@ -382,7 +388,7 @@ def with_folds(data: Dataset, path: str) -> Dataset:
     words = any(cell and not is_number(cell) for _, *below in columns for cell in below)
     named = [not is_number(name) and name not in ("", *below) for name, *below in columns]
     heads = ((0, 1) if words else (1,)) if named and all(named) else (0,)
-    # a blank line at the end of the file may be a row without a fold, or no row
+    # a blank line at the end of the file may stand for a row that is in no fold, or for no row
     last = max((k for k, line in enumerate(table, 1) if any(line)), default=0)
     fits = [(h, n) for h in heads for n in {n_rows, len(labelled)} if last <= h + n <= len(table)]
     if len(fits) != 1:
@@ -413,15 +419,15 @@ def with_folds(data: Dataset, path: str) -> Dataset:
 
 
 def hash_with_folds(content_hash: str, path: str) -> str:
-    """Return a hash that covers the content hash of the data, and a file of folds."""
+    """Return one hash for the content of the data and of a file of folds."""
     with converted(path, OSError):
         folds = hashlib.sha256(Path(path).read_bytes()).hexdigest()
-    # if a change of the code changes the folds that are read, "folds 2" must become "folds 3"
+    # if a change of the code changes the folds that are read, increase the number in "folds 2"
     return hashlib.sha256(f"{content_hash}\nfolds 2 {folds}".encode()).hexdigest()
 
 
 def _read_folds(path: str) -> list[list[str]]:
-    """Return the cells of a file of folds, with empty cells for a blank line."""
+    """Return the cells of each line of a file of folds; the cells of a blank line are empty."""
     with (
         converted(f"{path}: not a file of folds", OSError, UnicodeDecodeError, csv.Error),
         Path(path).open(encoding="utf-8-sig", newline="") as file,

@@ -109,7 +109,7 @@ def true_divide(X: NDArray, by: float) -> NDArray[np.float64]:
     return X / float(by)
 
 
-#: Constructors of the transformers that treat all columns alike, by the name of the step.
+#: Constructors of the transformers that are applied to all columns alike. The keys are step names.
 ON_ALL_COLUMNS = {
     "none": lambda _: FunctionTransformer(),
     "standard": lambda _: StandardScaler(),
@@ -122,9 +122,9 @@ ON_ALL_COLUMNS = {
     "pair_pca": lambda number: PairPCA(int(number)),
     "pair_features": lambda _: FunctionTransformer(pair_features),
 }
-#: Constructors of the encoders of categories. The encoders leave numeric columns unchanged. A
-#: category that does not occur in the training rows is encoded by zeros in ``one_hot`` and by -1 in
-#: ``ordinal``.
+#: Constructors of the encoders of categories. The encoders are applied to categorical columns only.
+#: A category that does not occur in the training rows is encoded by zeros in ``one_hot`` and by -1
+#: in ``ordinal``.
 ENCODERS: dict[str, Any] = {
     "one_hot": partial(OneHotEncoder, handle_unknown="ignore", sparse_output=False),
     "ordinal": partial(OrdinalEncoder, handle_unknown="use_encoded_value", unknown_value=-1),

@@ -2,9 +2,9 @@
 
 A card describes a data set, its sources and its expected content. The local store is a folder of
 verified files. A mirror is a folder or URL with the same relative paths as the store. A file is
-downloaded under a temporary name. A file with a known hash is then moved into the store if the hash
-is correct. Any other file is parsed, and the arrays are stored if they agree with the card. Files
-in the store are never deleted.
+downloaded under a temporary name. After the download, a file with a known hash is moved into the
+store if the hash is correct. A file without a known hash is parsed, and the arrays are stored if
+they agree with the card. Files in the store are never deleted.
 """
 
 import hashlib
@@ -72,12 +72,12 @@ def disagreement(data: Parsed, expected: Expected, content: bool = True) -> str 
 
 @dataclass(frozen=True)
 class SourceFiles:
-    """A source of a card, and the paths of its verified files."""
+    """A source of a data set, and the paths of the verified files of this source."""
 
     card: Card
     source: Source
     #: Paths of the source's files, in the order of the parser's arguments, or path of one file that
-    #: contains all parsed arrays. Empty for generated data and for data of a Python package.
+    #: contains all parsed arrays. No paths for generated data and for data of a Python package.
     paths: tuple[Path, ...] = ()
 
     @property
@@ -99,8 +99,7 @@ class SourceFiles:
             else:
                 data = parse_files(self.card, self.source, self.paths)
         except ValueError as error:
-            # a file with a verified hash is intact, so that the error is due to the parser or its
-            # options
+            # a file with a verified hash is intact, so that the parser or its options must be wrong
             hint = "remove it and run 'mmbench data fetch'" if self.packed else "check the parser"
             raise UserError(f"data set {self.card.name!r}: {where}: {error}; {hint}") from error
         content = every_value or self.source.kind != "files"
@@ -118,7 +117,7 @@ class SourceFiles:
 
 
 def recipe_hash(card: Card, source: Source) -> str:
-    """Return a hash of a source's description, to identify data that are generated or missing."""
+    """Return a hash of a source's description, as content hash of generated or missing data."""
     recipe: list[Any] = [card.name, source.label, sorted(source.options.items()), VERSION]
     return hashlib.sha256(repr(recipe).encode()).hexdigest()
 
@@ -148,7 +147,7 @@ class Places:
         return Path(self.mirror) if self.mirror and not self.mirror_url else None
 
     def admit(self, temporary: Path, name: str | Path) -> Path:
-        """Move a verified file into the store by an atomic operation, and return its path."""
+        """Move a verified file into the store by an atomic operation, and return the new path."""
         path = self.store / name
         with converted(f"{path}: cannot store data", OSError):
             path.parent.mkdir(parents=True, exist_ok=True)
@@ -167,10 +166,11 @@ class Places:
 
 
 def find(card: Card, places: Places) -> SourceFiles:
-    """Return the files of a card's data. Missing files are downloaded into the store.
+    """Return the files of a data set with a card; missing files are downloaded into the store.
 
     Raises UserError, with reasons and advice, if the data cannot be found or downloaded. If the
-    data are missing only because servers cannot be reached, the UserError is a NotAvailable.
+    only reason is that servers cannot be reached, the exception is NotAvailable, a subclass of
+    UserError.
     """
     search = Search(card, places)
     if found := search.local() or (search.remote() if places.allow_network else None):
@@ -209,7 +209,7 @@ class Search:
         return next(filter(None, fetched), None)
 
     def advice(self) -> str:
-        """Return one line with the reasons why the data were not found, and with advice."""
+        """Return a one-line message: why the data were not found, and what the user can do."""
         card, places, tried = self.card, self.places, list(self.tried)
         if all(source.kind == "keel" for source in card.sources):
             return f"data set {card.name!r} cannot be read: {NOT_INSTALLED}"

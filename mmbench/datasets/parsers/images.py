@@ -52,7 +52,7 @@ def _hog(image: NDArray) -> NDArray:
 
 
 def _lbp(image: NDArray) -> NDArray:
-    """Return the counts of local binary patterns per cell, for cells centred in the image."""
+    """Return the counts of local binary patterns per cell; the grid of cells is centred."""
     with extra("lfw", "the descriptor 'lbp'"):
         from skimage.feature import local_binary_pattern
 
@@ -80,10 +80,10 @@ def lfw_people(paths: Sequence[Path], *, descriptor: str = "pixels", min_images:
 
 
 def lfw_pairs(paths: Sequence[Path], *, descriptor: str = "pixels") -> Parsed:
-    """Parse the 6000 image pairs of LFW's final test, one row per pair, with both descriptors.
+    """Parse the 6000 image pairs of LFW's final test; a row contains both descriptors of a pair.
 
-    In the publication of LFW, these pairs are called "view 2". `paths` are the file of images and
-    the file of pairs. Each of the ten folds is the test set of one predefined split.
+    In the publication of LFW, these pairs are called "view 2". `paths` contains the path of the
+    images and the path of the pairs. Each of the ten folds is the test set of one predefined split.
     """
     pairs = read_npz(paths[1])
     used, position = np.unique(pairs["index"], return_inverse=True)

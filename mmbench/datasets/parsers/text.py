@@ -43,7 +43,7 @@ def _uncompress(path: Path) -> Iterator[IO[bytes]]:
             raise ValueError(process.stderr.read().decode(errors="replace").strip())
 
 
-#: Functions that open a compressed file, by the first bytes of the file.
+#: Functions that open a compressed file. The keys are the first bytes of the file.
 UNPACKERS: dict[bytes, Callable[[Path], Any]] = {
     b"\x1f\x8b": gzip.open,
     b"BZh": bz2.open,
@@ -80,7 +80,7 @@ def read_bytes(path: Path, most: int = MOST_BYTES) -> bytes:
     faults = OSError, EOFError, ValueError, LookupError, lzma.LZMAError, zlib.error
     problem = f"{path.name}: damaged or cut short"
     with converted(problem, *faults, to=ValueError), opened(path) as file:
-        # a single `read` would reserve `most` bytes
+        # a single `read` would reserve `most` bytes of memory
         content = b"".join(islice(iter(lambda: file.read(2**20), b""), most // 2**20 + 1))
     if len(content) > most:
         raise TooLarge(f"{path.name}: unpacks to more than {most} bytes", 4 * most)
@@ -145,12 +145,12 @@ def delimited(paths: Sequence[Path], *, fields: int, label: int = -1, **options:
     paths : sequence of Path
         One file, or a training file and a test file. Two files define the official split.
     fields : int
-        Number of fields of a row. Before the first row, lines with another number of fields are
-        skipped. After the first row, they are errors.
+        Number of fields of a row. Lines with another number of fields are skipped before the first
+        row, and raise ValueError after the first row.
     label : int
         Index of the class column, counted from 0. Negative indices count from the end.
     options : Any
-        Options of `in_columns`. The names of the columns are their indices, counted from 0.
+        Options of `in_columns`. The name of a column is its index, counted from 0.
     """
     import pandas as pd
 
@@ -197,14 +197,15 @@ def in_columns(
         missing values by this number.
     codes : mapping
         Numbers that replace ordered categories, as {column: {category: number}}. The key ``all``
-        stands for all columns without a key.
+        applies to all columns that are not keys.
     one_hot : mapping
         Unordered categories, as {column: categories}. Each category becomes a column of 0 and 1.
     relabel : mapping
-        New class labels, as {label in the file: new label}. The key ``"*"`` stands for all labels
-        without a key.
+        New class labels, as {label in the file: new label}. The key ``"*"`` applies to all labels
+        that are not keys.
     n_train : int, optional
-        Number of training rows in the official split, which are the first rows of the table.
+        Number of training rows in the official split. The training rows are the first rows of the
+        table.
     """
     import pandas as pd
 
@@ -244,7 +245,7 @@ SEQUENCE = re.compile(rf"[{''.join(CODES)}]{{60}}")
 
 
 def splice(paths: Sequence[Path]) -> Parsed:
-    """Parse lines ``class,name,sequence`` of DNA; each letter gives four features, see `CODES`."""
+    """Parse lines ``class,name,sequence``; a letter of DNA becomes four features, see `CODES`."""
     rows = [[cell.strip() for cell in line.split(",")] for line in read_lines(paths[0])]
     for number, row in enumerate(rows, 1):
         if len(row) != 3 or not SEQUENCE.fullmatch(row[2]):

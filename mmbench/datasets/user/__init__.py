@@ -33,7 +33,7 @@ OWN_TARGETS = (None, "target", "y", -1)
 
 
 def user_hash(ref: DatasetRef, places: Places) -> str:
-    """Return the SHA-256 of a user's table, its target column and the options for reading."""
+    """Return the SHA-256 of a user's table together with the target and the reading options."""
     kind, _, name = str(ref.path).partition(":")
     try:
         if kind == "sklearn":
@@ -43,14 +43,15 @@ def user_hash(ref: DatasetRef, places: Places) -> str:
             digest = hashlib.sha256(content.encode())
         else:
             path, _, ignored = _file(ref, places)
-            first_bytes(path)  # ValueError if the path is not a readable regular file
+            first_bytes(path)  # raises ValueError if the path is not a readable regular file
             with path.open("rb") as file:
                 digest = hashlib.file_digest(file, "sha256")
             digest.update(f"\nignored {ignored}".encode())
     except ValueError as error:
         if kind != "openml" or (places.allow_network and not isinstance(error, NoAnswer)):
             raise UserError(f"{ref.path}: {error}") from error
-        # if a table of OpenML cannot be downloaded, its number is hashed instead of its content
+        # if a table of OpenML cannot be downloaded, its data set number is hashed instead of its
+        # content
         digest = hashlib.sha256(str(ref.path).encode())
     digest.update(f"\nreader {READER}\ntarget {'' if ref.target is None else ref.target}".encode())
     if ref.options:
@@ -91,7 +92,7 @@ def _table(ref: DatasetRef, places: Places) -> DenseTable | SparseTable:
 
 
 def _file(ref: DatasetRef, places: Places) -> tuple[Path, str | None, tuple[str, ...]]:
-    """Return the path of a table, and for OpenML also the target and the columns to exclude."""
+    """Return the path of a table, its default target (for OpenML), and the columns to exclude."""
     kind, _, name = str(ref.path).partition(":")
     if kind == "openml":
         return openml_file(int(name), places, _options(ref).max_megabytes * 2**20)

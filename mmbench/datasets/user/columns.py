@@ -84,16 +84,15 @@ MINUS = "\u2212"
 SYMBOL = r"[^\w\s.,+−()[\]{}-]"
 #: Pattern of numbers with any decimal mark and any thousands separator. A matching number may have
 #: a unit: symbols or the code of a currency before the number, symbols or a short word after the
-#: number. Directly after the number, the ends of ordinal numbers and most single letters are no
-#: units, so that 2nd and 3D are categories. Parentheses and a minus at the end denote a negative
-#: number.
+#: number. Ordinal endings and most single letters directly after the number are not units, so that
+#: 2nd and 3D are categories. Parentheses, or a minus at the end, denote a negative number.
 LIKE_NUMBER = re.compile(
     rf"\(?[+−-]?([A-Z]{{3}}|[A-Z]{{0,2}}{SYMBOL}{{1,3}}|)\s*[+−-]?[.,]?[0-9][0-9.,'_ ]*"
     rf"([eE][+-]?[0-9]+)?\s*((?:{SYMBOL}{{1,3}}[^\W\d_]{{0,4}}|(?<=\s)[a-zµ]|[CFKMVWghklmstyµ]"
     rf"|(?!(?i:(?:st|nd|rd|th)\b|{MONTH}))[^\W\d_]{{2,4}}|)(?:/[^\W\d_]{{1,4}})?)[)−-]?"
 )
-#: Pattern of numbers in which 1, 2 or at least 4 digits follow a comma. The comma must be a decimal
-#: mark, since exactly 3 digits follow a thousands separator.
+#: Pattern of numbers in which 1, 2 or at least 4 digits follow a comma. This comma is a decimal
+#: mark, since a thousands separator is followed by exactly 3 digits.
 DECIMAL_COMMA = re.compile(r"\s*[+−-]?[0-9]+,([0-9]{1,2}|[0-9]{4,})\s*")
 
 
@@ -130,7 +129,7 @@ def user_dataset(ref: DatasetRef, table: DenseTable | SparseTable, options: File
     nominal = _nominal(table, chosen, options)
     numbers = [name for name in chosen if name not in nominal]
     if table.nominal.get(label):
-        _codes(frame[label], table.nominal[label])  # ValueError if a class is undeclared
+        _codes(frame[label], table.nominal[label])  # raises ValueError if a class is not declared
     y, more = _labels(frame[label], declared=label in table.nominal)
     for row in frame.index[frame[label].astype(str) == label] if options.header else ():
         if all(str(frame[name][row]) == name for name in chosen):
@@ -223,10 +222,10 @@ def _left_out(ignored: Sequence[str]) -> list[str]:
 
 
 def _nominal(table: DenseTable, chosen: list[str], options: FileOptions) -> Nominal:
-    """Return the declared categories of each categorical column, or () if none are declared.
+    """Return each categorical column with its declared categories, or () if none are declared.
 
-    Raises ValueError if most values of a column that `options` does not list are dates or times, or
-    if the column has too many categories.
+    Raises ValueError if a column that `options` does not list has too many categories, or contains
+    mostly dates or times.
     """
     from pandas.api.types import is_numeric_dtype
 
@@ -263,7 +262,10 @@ def _nominal(table: DenseTable, chosen: list[str], options: FileOptions) -> Nomi
 def _codes(
     column: pd.Series, stated: tuple[str, ...]
 ) -> tuple[NDArray[np.float64], tuple[str, ...]]:
-    """Return the category codes of a column, and its categories: `stated`, or the sorted values."""
+    """Return the category codes of a column, and the categories.
+
+    The categories are `stated`, or the sorted distinct values if `stated` is empty.
+    """
     text = column.map(as_text, na_action="ignore").astype(object)
     if not stated:  # if all categories are integers, 2.0 becomes "2"
         text[text.notna()] = [str(label) for label in to_labels(text.dropna()).tolist()]
@@ -289,7 +291,7 @@ def _numbers(frame: pd.DataFrame, options: FileOptions) -> NDArray[np.float64]:
 
 
 def _number_pattern(options: FileOptions) -> re.Pattern:
-    """Return the pattern of numbers with the decimal mark, separator and units of `options`."""
+    """Return a pattern of numbers with decimal mark, thousands separator and units of `options`."""
     decimal, group = re.escape(options.decimal), re.escape(options.thousands or "")
     digits = rf"([0-9]+({decimal}[0-9]*)?|{decimal}[0-9]+)([eE][+-]?[0-9]+)?"
     digits += rf"|[0-9]{{1,3}}({group}[0-9]{{3}})+({decimal}[0-9]*)?" if group else ""
@@ -321,7 +323,7 @@ def number_column(column: pd.Series, options: FileOptions) -> pd.Series:
     if len(bad):
         cell, drop = str(column[bad[0]]), _leave_out(options, str(column.name))
         hints = _marks(list(map(str, column[bad].unique())), options)
-        word = not hints or re.search(r"[^\W\d_]", cell)  # a unit may be a part of a category
+        word = not hints or re.search(r"[^\W\d_]", cell)  # a cell such as 3kg may be a category
         if bad.tolist() == [0] and len(column) > 1 and not options.header:
             hints = [f"if the first line names the columns, {setting('header', True)}"]
         elif word and len(bad) == column.notna().sum() and not DATE.fullmatch(cell.strip()):
@@ -336,10 +338,10 @@ def number_column(column: pd.Series, options: FileOptions) -> pd.Series:
 
 
 def _marks(cells: Sequence[str], options: FileOptions) -> list[str]:
-    """Return advice on numbers whose marks or units differ from the options.
+    """Return advice on numbers with a decimal mark, thousands separator or unit not in `options`.
 
-    The marks of a number are its decimal mark and its thousands separator. The marks of the first
-    cell that cannot be read are considered, and the units of all cells.
+    Decimal mark and thousands separator are taken from the first cell that cannot be read, and
+    units from all cells.
     """
     number, known = _number_pattern(options), "|".join(map(re.escape, options.units))
     bare = [re.sub(known, "", cell).strip() for cell in cells if not number.fullmatch(cell)]
@@ -381,7 +383,7 @@ def _other_mark(frame: pd.DataFrame, numbers: list[str], options: FileOptions) -
 def _labelled(
     table: DenseTable, filled: pd.DataFrame, options: FileOptions
 ) -> tuple[DenseTable, list[str]]:
-    """Return the table with the rows of `filled`, and warnings.
+    """Return `table` with its data frame replaced by `filled`, and warnings.
 
     If `options.unlabelled` is "drop", rows without a label or a group are left out. Raises
     ValueError if labels or groups are lists, structs, maps or bytes that are no text.
@@ -406,7 +408,10 @@ def _labelled(
 
 
 def _refuse_cells(column: pd.Series, bad: pd.Series, problem: str) -> None:
-    """Raise ValueError about the first cell marked in `bad`. Its value replaces {} in `problem`."""
+    """Raise ValueError about the first cell for which the mask `bad` is true.
+
+    The value of the cell replaces the text {} in `problem`.
+    """
     for row in column.index[bad]:
         text = problem.replace("{}", repr(column[row]), 1)
         raise ValueError(f"{cell_name(row, column.name)}: {text}")
@@ -423,7 +428,7 @@ def _groups(column: pd.Series) -> NDArray:
 
 
 def _time(column: pd.Series, options: FileOptions) -> NDArray:
-    """Return the times of the rows, which are numbers or dates in the table, as numbers."""
+    """Convert a column of times (numbers or ISO dates) to numbers."""
     import pandas as pd
 
     _refuse_cells(column, column.isna(), "value missing")
@@ -502,12 +507,13 @@ def _doubtful(column: pd.Series, options: FileOptions, declared: bool) -> list[s
 
 
 def _row_names(X: NDArray, numbers: pd.DataFrame, options: FileOptions) -> Iterator[str]:
-    """Yield warnings about row numbers, identifiers, and integers that float64 rounds."""
+    """Yield warnings about row numbers, identifiers, dates, and integers that float64 rounds."""
     if len(X) >= FEWEST_NAMED:
         for name, column in zip(numbers.columns, X.T, strict=False):
             whole = column[0] % 1 == 0 and (column % 1 == 0).all()
             distinct = whole and len(np.unique(column)) == len(X)
-            # the rows may be sorted by another column, and rows without label have been removed
+            # row numbers may be unsorted (if the rows are sorted by another column) or incomplete
+            # (rows without a label have been removed)
             if distinct and column.max() - column.min() <= numbers.index[-1]:
                 yield _about(name, "contains row numbers", options)
             elif whole and (name.startswith("Unnamed: ") or (distinct and ID_NAME.fullmatch(name))):

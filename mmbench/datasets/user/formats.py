@@ -53,8 +53,8 @@ NO_NAMES: Mapping[str, Any] = MappingProxyType({})
 #: Pattern of the beginning of an svmlight file: a label, and at least three features.
 SVMLIGHT_LINE = rb"[+-]?[0-9.]+([ \t]+(qid|[0-9]+):[^\s:,]+){3,}\s"
 #: Names of file formats that cannot be read, with advice. The keys are patterns of the first bytes
-#: of a file. The patterns do not match CSV headers such as ``[ID],x`` or ``MATLAB_score,x``. If the
-#: advice contains the suffix of the file, such as ``.arff``, the file is accepted.
+#: of a file. The patterns do not match CSV headers such as ``[ID],x`` or ``MATLAB_score,x``. A file
+#: is accepted if the advice contains the suffix of its name, such as ``.arff``.
 OTHER_FORMATS = {
     b"\xd0\xcf\x11\xe0": "an Excel workbook; save it as CSV",
     b"PK\x03\x04": "an archive or an Excel workbook; unpack it, or save it as CSV",
@@ -71,8 +71,8 @@ OTHER_FORMATS = {
     rb"(?i)(%[^\n]*\n\s*)*@relation\b": "ARFF text; let its name end in .arff",
     SVMLIGHT_LINE: "svmlight text; let its name end in .svm or .svmlight or .libsvm",
 }
-#: Words that denote a missing value in a CSV file by default. In pandas, "None" and "null" also
-#: denote a missing value by default, but both may be class labels.
+#: Words that denote a missing value in a CSV file by default. The words "None" and "null", which
+#: pandas also reads as missing values, are excluded, since they may be class labels.
 MISSING_WORDS = ("", "?", "NA", "N/A", "NaN", "nan")
 #: Byte order marks and their encodings. UTF-32-LE comes before UTF-16-LE, since the mark of
 #: UTF-16-LE is a prefix of the mark of UTF-32-LE.
@@ -83,7 +83,7 @@ BYTE_ORDERS = {
     codecs.BOM_UTF16_LE: "utf-16-le",
     codecs.BOM_UTF16_BE: "utf-16-be",
 }
-#: Options that only CSV files have.
+#: Options that have an effect only on CSV files.
 OF_CSV = frozenset({"header", "separator", "skip_lines"})
 #: Name that `pandas.read_csv` gives to a first column without a name. `DataFrame.to_csv` writes the
 #: row numbers, the index of the data frame, as such a column.
@@ -105,15 +105,14 @@ class DenseTable(NamedTuple):
     target: str
     #: Categories, in order, of each column that the file declares as categorical.
     nominal: Nominal = NO_NAMES
-    #: Text columns that are categorical, without a declaration in the file, unless all their values
-    #: are numbers.
+    #: Text columns of a Parquet file, which are categorical if at least one value is not a number.
     text: tuple[str, ...] = ()
-    #: Type of content, such as "lists" or "dates", of the columns that cannot be features.
+    #: Type of content, such as "lists" or "dates", of each column that cannot be a feature.
     unusable: Mapping[str, str] = NO_NAMES
-    #: Columns that the source excludes from the features.
+    #: Columns that OpenML or the file excludes from the features.
     ignored: tuple[str, ...] = ()
-    #: Options that have no effect for the file format. Empty for a CSV file. For an ARFF or Parquet
-    #: file, `OF_CSV`, but not the options for numbers, since numbers may be stored as text.
+    #: Options that have no effect for the file format. Empty for a CSV file, and `OF_CSV` for an
+    #: ARFF or Parquet file, in which numbers may be stored as text.
     idle: frozenset[str] = OF_CSV | {"decimal", "thousands", "units"}
 
 
@@ -124,7 +123,7 @@ class SparseTable(NamedTuple):
     X: csr_array
     #: Labels, shape (n_samples,).
     y: NDArray
-    #: Columns that the source excludes from the features.
+    #: Columns that OpenML or the file excludes from the features.
     ignored: tuple[str, ...] = ()
     #: Options that have no effect for the file format.
     idle: frozenset[str] = OF_CSV | {"decimal", "thousands", "units"}
@@ -181,14 +180,15 @@ def _label(target: Column | None, names: Sequence[str]) -> str:
 
 
 def read_csv(text: str, options: FileOptions, target: Column | None) -> pd.DataFrame:
-    """Return CSV text as a data frame, without blank lines.
+    """Convert CSV text to a data frame; blank lines are skipped.
 
     If there is no header, the names of the columns are ``"1"``, ``"2"``, ... The default separator
     is the most frequent of comma, semicolon and tab in the first record, or blanks if the record
     contains none of them. If two separators are equally frequent, the rows with at least as many
-    fields as the first record are counted for each separator, and the larger count decides. A comma
-    that is also the decimal mark is the separator only if the header contains no other separator.
-    Columns that the options exclude by number may have an empty or repeated name.
+    fields as the first record are counted for both separators, and the separator with the larger
+    count is chosen. If the decimal mark is a comma, the comma is the separator only if the header
+    contains no other separator. Columns that `options` exclude by number may have an empty or
+    repeated name.
     """
     separator, decimal, no_name = options.separator, options.decimal, False
     csv.field_size_limit(min(options.max_megabytes * 2**20, sys.maxsize))
@@ -206,7 +206,7 @@ def read_csv(text: str, options: FileOptions, target: Column | None) -> pd.DataF
         n, n_fields = len(names), next(field_counts(body, found), len(names))
         fault = "" if n_fields == n else wrong_fields(n, 1, n_fields)
         with converted(fault, ValueError, to=ValueError):
-            if n_fields == n + 1:  # a row name at the beginning, or an empty field at the end
+            if n_fields == n + 1:  # each row begins with a row name, or ends with a separator
                 names = ["", *names] if options.index == 1 else [*names, ""]
             elif fault:
                 raise ValueError(not_names(options))
@@ -225,7 +225,7 @@ def read_csv(text: str, options: FileOptions, target: Column | None) -> pd.DataF
         hints = hints or [f"; {not_names(options)}"] * bool(body.strip())
         raise ValueError(f"its only column is {names[0]!r}, not {target!r}{''.join(hints)}")
     words = MISSING_WORDS if options.missing is None else options.missing
-    # the words for missing values remain in text columns, so that a message can name them
+    # words for missing values are kept in text columns, so that error messages can quote the words
     texts = {n: (*own, *words) for n, own in text_columns(options, target, names).items()}
     frame = parse_rows(body, names, texts, words, sep=found, decimal=decimal)
     if no_name and not _distinct_integers(frame[ROW_NUMBERS]):
@@ -345,7 +345,7 @@ def _parquet(source: Any, options: FileOptions, target: Column | None, most: int
 
 
 def _from_arrow(data: pa.Table, label: str, options: FileOptions, declared: set[str]) -> DenseTable:
-    """Return the columns of a Parquet file as a table with categorical text columns."""
+    """Return the columns of a Parquet file as a table in which text columns are categorical."""
     import pandas as pd
     from pyarrow import types
 
@@ -358,7 +358,8 @@ def _from_arrow(data: pa.Table, label: str, options: FileOptions, declared: set[
     unusable: dict[str, str] = {}
     for field, column in zip(data.schema, data.columns, strict=True):
         name, kind = field.name, field.type
-        # the types of pandas for periods and intervals are known only after an import of pandas
+        # pyarrow recognises the types of pandas for periods and intervals only after an import of
+        # pandas; without the import, the metadata of the field contain the name of the type
         own = (field.metadata or {}).get(b"ARROW:extension:name", b"").decode()
         if own := getattr(kind, "extension_name", own):
             unusable[name] = f"values of the type {own}"
@@ -371,7 +372,7 @@ def _from_arrow(data: pa.Table, label: str, options: FileOptions, declared: set[
         if types.is_decimal(kind):
             column = column.cast("string" if name in words else "float64")
         if types.is_boolean(kind) and column.null_count and name not in {*words, *declared}:
-            column = column.cast("float64")  # otherwise, pandas would return Python objects
+            column = column.cast("float64")  # from booleans, pandas would create Python objects
         series = column.cast("float64" if types.is_null(kind) else column.type).to_pandas()
         if "binary" in str(kind):
             try:
@@ -421,7 +422,8 @@ def _svmlight(content: bytes, max_columns: int, most: int) -> DenseTable | Spars
     if X.shape[1] > MOST_SPARSE_COLUMNS:
         raise ValueError(f"{X.shape[1]} columns are too many; number the features 1, 2, ...")
     if X.shape[0] * X.shape[1] > min(MOST_CELLS, most // 8):
-        # `csr_matrix` converts indices to 32 bits if possible, since LinearSVC refuses 64 bits
+        # `csr_matrix` converts indices to 32 bits if possible; LinearSVC does not accept 64-bit
+        # indices
         return SparseTable(csr_array(csr_matrix((X.data, X.indices, X.indptr))), y, ignored)
     check_width(X.shape[1], max_columns)
     table = of_arrays(X.toarray(), y)

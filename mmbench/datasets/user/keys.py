@@ -30,7 +30,7 @@ def _parse_columns(value: Any) -> tuple[Column, ...]:
 
 
 def _parse_categorical(value: Any) -> Any:
-    """Parse ``auto`` or columns, possibly with ordered categories (``{size: [small, large]}``)."""
+    """Parse ``auto``, or columns with optional ordered categories (``{size: [small, large]}``)."""
     if value == "auto":
         return value
     pairs = []
@@ -79,8 +79,8 @@ class FileOptions(BaseModel):
 
     model_config = ConfigDict(extra="forbid", strict=True, frozen=True)
 
-    #: Whether the first line of a CSV file contains the column names. If not, the columns are named
-    #: ``"1"``, ``"2"``, ...
+    #: Whether the first line of a CSV file contains the column names. If the first line is a data
+    #: row, the columns are named ``"1"``, ``"2"``, ...
     header: bool = True
     #: Field separator of a CSV file, an ASCII character. A blank stands for any number of blanks.
     #: The default separator is the most frequent of comma, semicolon and tab in the first line, or
@@ -107,7 +107,8 @@ class FileOptions(BaseModel):
     features: Columns = ()
     #: Columns to exclude.
     drop: Columns = ()
-    #: Column of groups, such as patients. A group is never split between training and test rows.
+    #: Column of groups, such as patients. The rows of a group are either all training rows or all
+    #: test rows.
     groups: OneColumn = None
     #: Treatment of rows without a label or a group: report an error, or exclude the rows.
     unlabelled: Literal["error", "drop"] = "error"
@@ -116,10 +117,10 @@ class FileOptions(BaseModel):
     #: Column of times. The split rule ``time_series`` sorts the rows by these times. The times are
     #: ISO dates or numbers. Numbers are read like the numbers in feature columns.
     time: OneColumn = None
-    #: Categorical columns, or ``auto`` for all text columns. Columns that the file format declares
-    #: as categorical (nominal in ARFF, dictionary-encoded in Parquet) need not be listed, nor text
-    #: columns of Parquet files. A text column whose values are all numbers is categorical only if
-    #: it is listed.
+    #: Categorical columns, or ``auto`` for all text columns. Columns that the file declares as
+    #: categorical (nominal in ARFF, dictionary-encoded in Parquet) and text columns of Parquet
+    #: files need not be listed. A text column in which all values are numbers is categorical only
+    #: if the column is listed.
     categorical: Annotated[
         Any, BeforeValidator(_parse_categorical), PlainSerializer(_plain_categorical)
     ] = ()
@@ -159,8 +160,8 @@ class UserTable(FileOptions):
     #: Name of a data set in scikit-learn, such as ``wine`` for ``load_wine``.
     sklearn: str | None = None
     #: Column of the class labels. Required for a file format that does not define the labels, such
-    #: as CSV. For a data set of OpenML, the default is the target that OpenML states. For a file
-    #: format that defines the labels, any other column is refused.
+    #: as CSV. For a data set of OpenML, the default is the target that OpenML states. If the file
+    #: format defines the labels, another target raises an error.
     target: OneColumn = None
 
     @model_validator(mode="after")
@@ -179,7 +180,7 @@ class UserTable(FileOptions):
     def source(self) -> str | None:
         """Source of a user's table, for example a path, openml:31 or sklearn:wine.
 
-        None if the options belong to a data set card.
+        None for a data set that is described by a card.
         """
         if self.openml is not None:
             return f"openml:{self.openml}"

@@ -50,17 +50,18 @@ class TableColumns(TransformerMixin, BaseEstimator):
         self.columns, self.options = columns, options
 
     def fit(self, X: Any, y: Any = None) -> Self:
-        """Do nothing: the columns and their categories are given."""
+        """Do nothing, since the columns and their categories are constructor parameters."""
         return self
 
     def transform(self, X: Any) -> NDArray[np.float64]:
         """Return rows as numbers and category codes.
 
         Columns of a DataFrame are found by name, and columns of an array are found by position. If
-        the table has no header, column 0 of a DataFrame is the first column of the table.
-        Warns if all categories of a column are unknown, if an unknown and a known category are
-        equal as numbers, such as 9 and 09, if pandas may have replaced a category by a missing
-        value, or if pandas may have renamed a column because of a repeated name.
+        the table has no header, column 0 of a DataFrame is the first column of the table. Warns
+        about columns in which all categories are unknown, about unknown categories that are equal
+        to known categories as numbers (such as 9 and 09), about categories that pandas may have
+        replaced by missing values, and about columns that pandas may have renamed because of a
+        repeated name.
         """
         import pandas as pd
 
@@ -92,7 +93,7 @@ class TableColumns(TransformerMixin, BaseEstimator):
                 has = f"column {name!r} has missing values; pandas.read_csv reads the category"
                 warn(f"{has} {min(lost)!r} only if keep_default_na=False", stacklevel=2)
             if self.columns[name] is None:
-                # a CSV file with the words True and False is read as a column of 1 and 0
+                # a CSV column of the words True and False is read as numbers 1 and 0
                 folded = X[name].map(lambda cell: str(cell).casefold(), na_action="ignore")
                 truths = folded.dropna().isin(["true", "false"]).all()
                 X[name] = folded.eq("true").where(folded.notna()) if truths else X[name]
