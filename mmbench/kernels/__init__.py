@@ -25,16 +25,16 @@ SINGLE_PRECISION_MAX = 4.0
 #: all centred rows x.
 SINGLE_PRECISION_EXPONENT = 100.0
 
-#: Squared distances below NEAR_SHARE times ``x'x + z'z`` of rows x and z are computed from
-#: ``x - z``. The relative error of the exponent of ``rbf`` is then 1e-6, even if
-#: ``gamma (x'x + z'z) > 1e10``.
+#: The squared distance of rows x and z is computed from ``x - z`` if this distance is below
+#: NEAR_SHARE times ``x'x + z'z``. With this rule, the relative error of the exponent of ``rbf`` is
+#: 1e-6, even if ``gamma (x'x + z'z) > 1e10``.
 NEAR_SHARE = 1e-10
 
 #: Number of rows per chunk of a matrix; `_integer_power` changes the matrix chunk by chunk.
 CHUNK_ROWS = 256
 
 #: Differences ``x - z`` are used only if ``NEAR_SHARE * gamma * (x'x + z'z)`` exceeds
-#: NEAR_EXPONENT. Otherwise rounding errors of squared distances are negligible in ``rbf``.
+#: NEAR_EXPONENT. Below this limit, rounding errors of squared distances are negligible in ``rbf``.
 NEAR_EXPONENT = 1e-3
 
 #: The median of the rows is the centre if ``gamma ||m||^2`` exceeds FAR_CENTRE for the mean m.
@@ -171,8 +171,8 @@ class Kernel:
 def as_distances(out: NDArray, X: Any, Z: Any, gamma: float = np.inf) -> NDArray:
     """Replace inner products by squared distances, in place, in chunks that fit in the cache.
 
-    Distances of close rows are recomputed from differences of rows, unless rounding errors are
-    negligible because of a small `gamma`.
+    The squared distances of close rows x and z are recomputed from ``x - z`` if `gamma` is so large
+    that rounding errors matter.
     """
     squares, others = row_squares(X), row_squares(Z)
     largest = float(squares.max(initial=0)) + float(others.max(initial=0))
@@ -180,13 +180,14 @@ def as_distances(out: NDArray, X: Any, Z: Any, gamma: float = np.inf) -> NDArray
     exact = exact and gamma * largest * NEAR_SHARE > NEAR_EXPONENT
     step = max(1, CHUNK_BYTES // max(1, out.itemsize * len(others)))
     for start in range(0, len(out), step):
-        # the sum x'x + z'z is rounded first, so that entries (i, j) and (j, i) are equal
+        # the sum x'x + z'z is computed before 2x'z is subtracted, so that entries (i, j) and (j, i)
+        # are equal
         part, sums = out[start : start + step], squares[start : start + step, None] + others
         part *= -2
         part += sums
         if X is Z:
             own = np.arange(len(part))
-            part[own, start + own] = np.inf  # set to 0 below
+            part[own, start + own] = np.inf  # the diagonal is set to 0 below
         least = part.min(initial=np.inf)
         if exact and least < NEAR_SHARE * largest:
             sums *= NEAR_SHARE

@@ -1,15 +1,15 @@
-"""Geometric quantities with which the papers compare separating hyperplanes.
+"""Geometric quantities with which the papers listed below compare separating hyperplanes.
 
 The rows of the positive class are x_i, and the rows of the negative class are y_j. All rows are
 mapped to the feature space of the kernel. The label of row i is t_i, which is 1 or -1, and ``f(z) =
 w'z + b`` is the decision function. Means and covariances are estimated with the factor 1/n. The
-MMRM paper omits this factor, so that covariances grow with the number of rows of a class.
+MMRM paper omits this factor, so that its covariances grow with the number of rows of a class.
 
-A paper is cited by the name of its machine, see the references. The radius R of the enclosing ball
-and the Rademacher bound U_H are optimal values of convex problems over the simplex. An
+Each paper is cited by the name of its classifier, see the references. The radius R of the enclosing
+ball and the Rademacher bound U_H are optimal values of convex problems over the simplex. An
 interior-point method computes R and U_H to a small relative duality gap, in O(n^3) operations per
-iteration for n rows. For R, an iteration uses only a working set of rows far from the centre of the
-ball.
+iteration for n rows. For the radius R, each iteration uses only a working set of rows far from the
+centre of the ball.
 
 References
 ----------
@@ -261,7 +261,7 @@ def _hyperplanes(
     elif hasattr(machine, "coef_") and hasattr(machine, "classes_"):
         w = np.atleast_2d(machine.coef_)
         b = np.broadcast_to(machine.intercept_, len(w))
-        if len(w) == 1:  # for two classes, `coef_` is the w of the second class
+        if len(w) == 1:  # for two classes, `coef_` is the vector w of the second class
             w, b = np.vstack([np.zeros_like(w), w]), np.append(0.0, b)
         for i, j in combinations(range(len(w)), 2):
             yield _linear(tuple(machine.classes_[[i, j]]), w[j] - w[i], b[j] - b[i])
@@ -283,10 +283,10 @@ def pair_coefficients(model: Any) -> Iterator[tuple[tuple, NDArray, float]]:
     """Yield each pair of classes with the coefficients of the support vectors and the intercept.
 
     Positive decision values mean the second class of the pair. For more than two classes, positive
-    decision values of scikit-learn's SVC mean the first class, so its coefficients and intercepts
-    are negated. For the pair (i, j) with i < j, the coefficients of the SVC are in two rows of
-    ``dual_coef_``: in row j - 1 for support vectors of class i, and in row i for support vectors of
-    class j.
+    decision values of scikit-learn's SVC mean the first class, so the coefficients and intercepts
+    of the SVC are negated. For the pair (i, j) with i < j, the coefficients of the SVC are in two
+    rows of ``dual_coef_``: in row j - 1 for support vectors of class i, and in row i for support
+    vectors of class j.
     """
     classes, dual, b = np.asarray(model.classes_), _dense(model.dual_coef_), model.intercept_
     by_pairs = hasattr(model, "fits_") or len(classes) == 2
@@ -325,8 +325,8 @@ def kernel_function(model: Any, X: Any, pair: int = 0) -> Callable[[Any, Any], N
 def _check_support(model: Any, X: NDArray, y: NDArray) -> None:
     """Raise UserError if the rows of X with indices `support_` are not the support vectors.
 
-    Row numbers in `support_` of scikit-learn's SVC do not count rows of sample weight 0, so that
-    with a kernel matrix or function, the SVC may use kernel values of wrong rows.
+    For a kernel matrix or function, scikit-learn's SVC may use kernel values of wrong rows, since
+    the row numbers in `support_` do not count rows of sample weight 0.
     """
     n, support = len(X), np.asarray(model.support_)
     wrong = n != getattr(model, "shape_fit_", (n,))[0] or n <= support.max(initial=0)
@@ -359,13 +359,13 @@ def margins(f: NDArray, t: NDArray, norm: float) -> dict[str, float]:
 
     - ``margin``: the smallest margin, negative if a row is misclassified.
     - ``average_margin``: the mean margin, which the MAMC maximises in (5).
-    - ``margin_variance``: twice the variance of the margins. In the LDM paper, it is defined as the
-      mean squared difference between the margins of two rows.
+    - ``margin_variance``: twice the variance of the margins. The LDM paper defines
+      ``margin_variance`` as the mean squared difference between the margins of two rows.
     - ``spread``: the standard deviation of ``f / ||w||`` over the rows of both classes. In (3) of
       the RMM paper, ``spread`` is ``||S^(1/2) w|| / ||w||`` with the covariance matrix S of the
       rows.
-    - ``B``: the largest ``|f_i|``. It is the smallest B for which (w, b) is feasible in (5) of the
-      RMM paper.
+    - ``B``: the largest ``|f_i|``, which is the smallest B for which (w, b) is feasible in (5) of
+      the RMM paper.
     - ``relative_margin``: the smallest ``t_i f_i``, divided by B. For separable data whose nearest
       row has ``|f| = 1``, the ``relative_margin`` is 1/B.
     """
@@ -431,11 +431,12 @@ def worst_case(f: NDArray, t: NDArray) -> dict[str, float]:
 
     For each class, let k be the mean of ``t_i f_i`` divided by its standard deviation, or 0 if the
     mean is negative. ``alpha_positive`` and ``alpha_negative`` are ``k^2 / (1 + k^2)``. By an
-    inequality of Marshall and Olkin (theorem 1 of the MEMPM paper), each number is a lower bound on
-    the probability of a correct decision for a row of its class. The lower bounds are valid for all
-    distributions with the mean and covariance of the class. Since the means and covariances are
-    estimated, the lower bounds are estimates, too. ``worst_case`` is the mean of both bounds
-    weighted by class size, ``theta alpha + (1 - theta) beta`` in the MEMPM paper.
+    inequality of Marshall and Olkin (theorem 1 of the MEMPM paper), ``alpha_positive`` and
+    ``alpha_negative`` are lower bounds on the probability that a row of the class is classified
+    correctly. The lower bounds are valid for all distributions with the mean and covariance of the
+    class. Since the means and covariances are estimated, the lower bounds are estimates, too.
+    ``worst_case`` is the mean of both bounds weighted by class size, ``theta alpha + (1 - theta)
+    beta`` in the MEMPM paper.
     """
     bounds = {}
     for name, sign in (("alpha_positive", 1.0), ("alpha_negative", -1.0)):
@@ -477,7 +478,7 @@ def enclosing_ball(gram: NDArray) -> Ball:
     [1.5, 1.5, 2.0]
     """
     means = gram.mean(axis=0)
-    K = gram - means - means[:, None] + means.mean()  # the rows are centred
+    K = gram - means - means[:, None] + means.mean()  # kernel matrix of the centred rows
     d = K.diagonal()
     largest = float(d.max())
     if not largest > 0:
@@ -507,9 +508,9 @@ def rademacher_bounds(
     r"""Return the bounds on the Rademacher complexities in appendix A of the RMM paper.
 
     The RMM paper defines three classes of functions: F (SVM), G (Sigma-SVM) and H (RMM). Each class
-    has a parameter E, the smallest number for which the class contains ``f(x) = w'x``. E is
-    ``w'w / 2`` for F, ``(w'w + D mean (w'u_i)^2) / 2`` for G, and ``(w'w + D max (w'u_i)^2) / 2``
-    for H.
+    of functions has a parameter E. For a given w, E is the smallest number for which the class
+    contains ``f(x) = w'x``. E is ``w'w / 2`` for F, ``(w'w + D mean (w'u_i)^2) / 2`` for G, and
+    ``(w'w + D max (w'u_i)^2) / 2`` for H.
 
     The multipliers lambda in the bound for H are ``s q`` with q in the simplex; the optimal scalar
     s has a closed form. For n rows x_i and n_u rows u_j, the bounds are

@@ -3,14 +3,15 @@
 A user may pass a kernel matrix or a kernel function in place of a kernel name. With
 ``kernel="precomputed"``, `fit` takes the kernel matrix of the training rows, and `predict` takes
 the kernel values between new rows and training rows. A kernel function takes two sets of rows and
-returns the matrix of kernel values. A given kernel matrix, or the kernel matrix of a kernel
-function, is stored, and must be symmetric. If the matrix is not positive semidefinite, the training
-problems are not convex, and only a few machines return a lower bound on the optimal value.
+returns the matrix of kernel values. A kernel matrix that the user passes, or that a kernel function
+computes, is stored, and must be symmetric. If this kernel matrix is not positive semidefinite, the
+training problems are not convex, and only a few classifiers return a lower bound on the optimal
+value.
 
 `LazyGram` is a stored kernel matrix; each row is computed at its first use. `KernelMatrix` computes
 kernel values by blocks, and stores rows of the kernel matrix up to a memory limit. Whole rows are
-stored, since a change of one kernel coefficient adds a multiple of one matrix row to the decision
-values.
+stored, since a change of one coefficient of the kernel expansion adds a multiple of one matrix row
+to the decision values.
 """
 
 from __future__ import annotations
@@ -56,8 +57,8 @@ PRECOMPUTED = "precomputed"
 #: A kernel matrix K is considered symmetric if ``|K[i, j] - K[j, i]|`` is at most SYMMETRY times
 #: the largest ``|K[i, j]|``. The tolerance SYMMETRY exceeds the rounding errors of float32.
 SYMMETRY = 1e-6
-#: Range of the largest value of a given kernel matrix; squares and sums of smaller or larger values
-#: would underflow or overflow.
+#: Allowed range of the largest absolute value in a user's kernel matrix. Outside this range,
+#: squares or sums of the values would underflow or overflow.
 KERNEL_RANGE = (1e-290, 1e290)
 
 #: Tolerance for negative eigenvalues of a kernel matrix, relative to its trace. The tolerance
@@ -123,7 +124,7 @@ def given_values(kernel: KernelLike, X: Any, Z: Any, columns: NDArray | None = N
     expected = (X.shape[0], Z.shape[0])
     if not all(expected):  # scikit-learn's kernel functions raise an error for empty input
         return np.zeros(expected)
-    values = kernel(X, Z)  # a sparse array if the kernel is ``X @ Z.T`` and the rows are sparse
+    values = kernel(X, Z)  # sparse if the kernel is ``X @ Z.T`` and the rows are sparse
     values = np.asarray(values.toarray() if issparse(values) else values, dtype=np.float64)
     if values.shape != expected:
         raise ValueError(f"the kernel function returned shape {values.shape}, not {expected}")
@@ -133,7 +134,7 @@ def given_values(kernel: KernelLike, X: Any, Z: Any, columns: NDArray | None = N
 
 
 def part_of(gram: NDArray, rows: NDArray) -> NDArray:
-    """Return the submatrix for ascending indices `rows`; `gram` itself if `rows` is complete."""
+    """Return the submatrix for ascending indices `rows`, or `gram` itself for all indices."""
     return gram if len(rows) == len(gram) else submatrix(gram, rows, rows)
 
 
@@ -178,8 +179,8 @@ class KernelRows:
     kernel : Kernel
         Kernel function.
     X : ndarray or sparse array of shape (n_samples, n_features)
-        Data rows. Sparse rows are not centred, since they would become dense, and their zeros keep
-        them near the origin.
+        Data rows. Sparse rows are not centred, since centred rows would be dense. Centring is
+        unnecessary for sparse rows, since most coordinates are zero.
     centre : ndarray of shape (n_features,), optional
         Vector that is subtracted from dense rows for ``rbf``, by default `Kernel.centre`.
     dtype : data type, default=float64
@@ -347,8 +348,8 @@ STORED_SHARE, PART_SHARE, BLOCK_SHARE = 0.6, 0.55, 0.05
 WORKSPACE_SHARE = 0.65
 
 #: Memory in bytes that a submatrix may use even if the memory limit is lower, enough for 866 rows
-#: in float32. With smaller submatrices, trainings are slow: for 1400 support vectors, submatrices
-#: of 500 rows take seven times as long as submatrices of 1000 rows.
+#: in float32. With smaller submatrices, training is slow: for 1400 support vectors, training with
+#: submatrices of 500 rows takes seven times as long as with submatrices of 1000 rows.
 LEAST_PART_BYTES = 3_000_000
 
 
@@ -398,7 +399,7 @@ class KernelMatrix:
         return int(min(math.sqrt(allowed), len(self)))
 
     def _most_stored(self, n_part: int) -> int:
-        """Return the number of rows that can be stored beside a submatrix of `n_part` rows."""
+        """Return the number of rows that fit in memory beside a submatrix of `n_part` rows."""
         size, memory = self.dtype.itemsize, self._cache_bytes
         left = (1 - BLOCK_SHARE) * memory - (1 + WORKSPACE_SHARE) * size * n_part**2
         return int(np.clip(min(STORED_SHARE * memory, left) / (size * len(self)), 0, len(self)))
@@ -441,11 +442,11 @@ class KernelMatrix:
         """
         n, some = len(rows), self._rows.take(rows)
         if len(self._memory) < n**2:
-            # frees the old array before the new array is allocated
+            # free the memory of the old array before the new array is allocated
             self._memory = np.empty(0, self.dtype)
             self._make_room(self._most_stored(n))
             larger = min(2 * n, self.most_part_rows, self._most_beside(self._store.most))
-            # memory for the larger submatrices of later calls
+            # reserve memory for larger submatrices in later calls
             self._memory = np.empty(max(n, larger) ** 2, self.dtype)
         return some.values(some, self._memory[: n**2].reshape(n, n))
 
