@@ -49,7 +49,7 @@ ADDED = {"added": True}
 class DatasetRef:
     """Name of a data set, options for reading the data, and preprocessing steps."""
 
-    #: Name of the data set's card. For a user's file, the name that result tables show.
+    #: Name of the data set's card. For a user's file, the name of the data set in result tables.
     name: str
     #: Path of a user's file, or a source such as "openml:31". None for a data set with a card. The
     #: hash that identifies a stored result depends on the content of a user's file, not on the

@@ -111,8 +111,9 @@ class DenseTable(NamedTuple):
     unusable: Mapping[str, str] = NO_NAMES
     #: Columns that OpenML or the file excludes from the features.
     ignored: tuple[str, ...] = ()
-    #: Options that have no effect for the file format. Empty for a CSV file, and `OF_CSV` for an
-    #: ARFF or Parquet file, in which numbers may be stored as text.
+    #: Options that have no effect for the file format. Empty for a CSV file; `OF_CSV` for an ARFF
+    #: or Parquet file. Options such as `decimal` have an effect on ARFF and Parquet files, since
+    #: numbers may be stored as text.
     idle: frozenset[str] = OF_CSV | {"decimal", "thousands", "units"}
 
 
