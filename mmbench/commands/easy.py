@@ -156,14 +156,13 @@ def data_of(config: Config) -> Dataset:
 
 def _for_sparse(config: Config, say: Say) -> Config:
     """Return a configuration without steps and machines that need dense rows."""
+    from mmbench.config.plan import need_dense_rows
     from mmbench.datasets.user.columns import KEEP_ZEROS
-    from mmbench.machines import machine_class
 
     (entry,), machines = config.datasets, config.machines
     if {step for step, _ in config.steps_of(entry)} - {*KEEP_ZEROS}:
         entry = entry.model_copy(update={"preprocess": ()})
-    classes = {name: machine_class(config.machine_of(name)) for name in machines}
-    dense = {name for name in machines if not getattr(classes[name], "sparse_input", True)}
+    dense = {*need_dense_rows(config)}
     kept = {name: c for name, c in machines.items() if not {name, c.use} & dense} or machines
     left = listed([name for name in machines if name not in kept]) or "none"
     say(f"the table is sparse, and is not scaled; left out, as they need dense rows: {left}")

@@ -7,20 +7,22 @@ fail, and the other jobs run.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from statistics import fmean
 from typing import TYPE_CHECKING, Any
 
+from scipy.sparse import issparse
+
 from mmbench.commands.options import Options, Say, as_list, has_terminal
 from mmbench.config.model import Config, DatasetEntry
-from mmbench.config.plan import job_of_column, plan, plan_of
+from mmbench.config.plan import job_of_column, need_dense_rows, plan, plan_of
 from mmbench.config.read import load_configs, to_yaml
 from mmbench.config.smoke import smoke
 from mmbench.datasets import load_dataset, split_at, split_slots
 from mmbench.datasets.fetch import NotAvailable
-from mmbench.errors import SEVERITY, UserError, did_you_mean
+from mmbench.errors import SEVERITY, UserError, did_you_mean, listed
 from mmbench.jobs.job import Job
 from mmbench.jobs.prepare import check_rows
 from mmbench.jobs.record import is_done
@@ -113,7 +115,7 @@ def plan_experiments(
         for entry in config.datasets:
             if say and entry.label in wanted.get("dataset", {entry.label}):
                 try:
-                    _prepare(config, entry, options, say)
+                    _prepare(config, entry, options, wanted.get("machine", config.machines), say)
                 except NotAvailable as error:
                     absent[entry.label] = str(error)
         jobs = plan(config, Path(options.store), options.mirror, allow_network=say is not None)
@@ -152,14 +154,24 @@ def parse_only(options: Iterable[str], configs: Sequence[Config]) -> dict[str, s
     return wanted
 
 
-def _prepare(config: Config, entry: DatasetEntry, options: Options, say: Say) -> None:
-    """Load a data set, make its first split, and check that each class has enough training rows.
+def _prepare(
+    config: Config, entry: DatasetEntry, options: Options, machines: Collection[str], say: Say
+) -> None:
+    """Load a data set, make its first split, and check that the machines can be trained on it.
 
-    Raises UserError if a class has too few training rows, before any job runs.
+    Raises UserError if a class has too few training rows, or if the table is sparse and one of
+    `machines` needs dense rows. No job has run yet.
     """
     protocol, rule = config.protocol, config.protocol.test.spec
     ref, store = entry.ref(config.steps_of(entry)), Path(options.store)
     data = load_dataset(ref, store=store, mirror=options.mirror, progress=has_terminal())
+    dense = [name for name in need_dense_rows(config) if name in machines]
+    if issparse(data.X) and dense:
+        others = " ".join(f"--only machine={name}" for name in machines if name not in dense)
+        hint = f"; to run only the others, {others}" if others else ""
+        raise UserError(
+            f"{entry.label}: is sparse, but dense rows are needed by {listed(dense)}{hint}"
+        )
     repeat, fold = split_slots(rule, data, protocol.repeats)[0]
     at: dict[str, Any] = {"repeat": repeat, "fold": fold, "seed": protocol.seed[0]}
     # one split with the smallest training size, and one split with the largest training size

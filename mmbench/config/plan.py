@@ -96,6 +96,12 @@ def version_of(machine: str, kernel: str) -> int:
     return cls.version + alias_of(machine).version + cls.kernel_versions.get(kernel, 0)
 
 
+def need_dense_rows(config: Config) -> list[str]:
+    """Return the names of the entries of ``machines`` that cannot be trained on sparse rows."""
+    classes = {name: machine_class(config.machine_of(name)) for name in config.machines}
+    return [name for name, cls in classes.items() if not getattr(cls, "sparse_input", True)]
+
+
 def job_of_column(
     config: Config,
     entry: DatasetEntry,

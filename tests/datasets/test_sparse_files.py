@@ -81,14 +81,28 @@ def test_a_file_is_sparse_if_its_dense_table_would_exceed_max_megabytes(tmp_path
     assert load(2, "standard").shape == (600, 300)
 
 
+def test_a_file_with_more_columns_than_max_columns_is_sparse(tmp_path: Path):
+    path = tmp_path / "my.svm"
+    path.write_text("1 1:2 3:1\n0 2:1\n")
+    refs = [DatasetRef("my", str(path), options=(("max_columns", most),)) for most in (3, 4)]
+    wide, narrow = (load_dataset(ref, store=tmp_path).X for ref in refs)
+    assert sparse.issparse(wide)
+    assert np.array_equal(wide.toarray(), narrow)
+    ref = DatasetRef("my", str(path), preprocess=(("standard", None),), options=refs[0].options)
+    with pytest.raises(UserError, match="to read a dense table, write max_columns: 4 "):
+        load_dataset(ref, store=tmp_path)
+
+
 @pytest.mark.usefixtures("one_process")
-def test_a_run_trains_what_takes_sparse_rows_and_says_what_does_not(file: Path):
-    config = file.parent / "wide.yaml"
+def test_machines_that_need_dense_rows_are_named_before_a_job_runs(file: Path):
+    config, results = file.parent / "wide.yaml", file.parent / "results"
     config.write_text(CONFIG.format(path=file, preprocess="unit_norm"))
-    results = file.parent / "results"
-    ran = CliRunner().invoke(app, ["run", str(config), "--results", str(results)])
-    assert ran.exit_code == 1
-    table = CliRunner().invoke(app, ["table", str(results), "--format", "csv"])
-    assert "dense data is required" in table.output
-    lines = [line for line in table.output.splitlines() if ",svm,accuracy_pct," in line]
-    assert len(lines) == 1
+    command = ["run", str(config), "--results", str(results)]
+    ran = CliRunner().invoke(app, command)
+    assert ran.exit_code == 2
+    line = "mmbench: wide: is sparse, but dense rows are needed by klda; to run only the others"
+    assert ran.stderr == f"{line}, --only machine=svm\n"
+    assert not results.exists()
+    ran = CliRunner().invoke(app, [*command, "--only", "machine=svm"])
+    assert ran.exit_code == 0, ran.stderr
+    assert "1 jobs done, 0 done before, 0 failed" in ran.stderr

@@ -168,9 +168,10 @@ def _column(frame: pd.DataFrame, column: Column) -> pd.Series:
 def _sparse_dataset(ref: DatasetRef, table: SparseTable, options: FileOptions) -> Dataset:
     import pandas as pd
 
-    cells = table.X.shape[0] * table.X.shape[1]
-    advice = setting("max_megabytes", -(-cells // 2**17))
-    dense = f"; to read a dense table, {advice}" if cells <= MOST_CELLS else ""
+    cells, n = table.X.shape[0] * table.X.shape[1], table.X.shape[1]
+    needed = {"max_columns": n + 1, "max_megabytes": -(-cells // 2**17)}
+    advice = [setting(key, most) for key, most in needed.items() if most > getattr(options, key)]
+    dense = f"; to read a dense table, {' and '.join(advice)}" if cells <= MOST_CELLS else ""
     of_columns = {"index", "features", "drop", "categorical", "groups", "time", "missing"}
     if of_columns & {*dict(ref.options)}:
         raise ValueError(f"a sparse table has neither named columns nor missing values{dense}")

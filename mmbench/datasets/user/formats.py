@@ -412,7 +412,10 @@ def _npz(path: Path, most: int) -> DenseTable:
 
 
 def _svmlight(content: bytes, max_columns: int, most: int) -> DenseTable | SparseTable:
-    """Return svmlight data, as a sparse table if a dense table would exceed `most` bytes."""
+    """Return svmlight data as a dense table, or as a sparse table if a limit would be exceeded.
+
+    The limits of dense tables are `max_columns`, with the label, and `most` bytes.
+    """
     from scipy.sparse import csr_array, csr_matrix
 
     # scikit-learn would read 1_0 as 10
@@ -422,11 +425,11 @@ def _svmlight(content: bytes, max_columns: int, most: int) -> DenseTable | Spars
     ignored = ("qid",) if len(queries) else ()
     if X.shape[1] > MOST_SPARSE_COLUMNS:
         raise ValueError(f"{X.shape[1]} columns are too many; number the features 1, 2, ...")
-    if X.shape[0] * X.shape[1] > min(MOST_CELLS, most // 8):
+    cells = X.shape[0] * X.shape[1]
+    if cells > min(MOST_CELLS, most // 8) or X.shape[1] >= max_columns:
         # `csr_matrix` converts indices to 32 bits if possible; LinearSVC does not accept 64-bit
         # indices
         return SparseTable(csr_array(csr_matrix((X.data, X.indices, X.indptr))), y, ignored)
-    check_width(X.shape[1], max_columns)
     table = of_arrays(X.toarray(), y)
     frame = table.frame.assign(**dict.fromkeys(ignored, queries))
     return table._replace(frame=frame, ignored=ignored)
