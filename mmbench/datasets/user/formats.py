@@ -166,8 +166,7 @@ def read_file(path: Path, options: FileOptions, target: Column | None) -> DenseT
     if suffix != ".arff":
         frame = read_csv(text, options, target)
         numbers = (ROW_NUMBERS,) if _distinct_integers(frame.get(ROW_NUMBERS)) else ()
-        label = _label(target, list(frame.columns))
-        return DenseTable(frame, label, ignored=numbers, idle=frozenset())
+        return DenseTable(frame, _label(target, [*frame]), ignored=numbers, idle=frozenset())
     given = options.missing or (), options.max_columns, options.row_weights
     frame, nominal = read_arff(text, *given)
     return DenseTable(frame, _label(target, list(frame.columns)), nominal, idle=OF_CSV)

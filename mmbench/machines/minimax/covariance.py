@@ -35,11 +35,13 @@ locally and globally. IEEE Trans. Neural Networks 19(2), 2008.
 """
 
 import time
+import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any, ClassVar, Self
 
 import numpy as np
+from numpy.typing import NDArray
 from scipy.linalg import LinAlgError
 
 from mmbench.allowance import time_is_up
@@ -50,6 +52,7 @@ from mmbench.machines.base.parameters import Param, choice, parameter, positive
 from mmbench.machines.base.problem import BinaryModel, BinaryProblem, Fit
 from mmbench.machines.base.search_space import MemoryNeeds, SearchSpace
 from mmbench.machines.minimax.coordinates import (
+    NO_VARIANCE,
     DiagonalData,
     KernelCoordinates,
     LinearCoordinates,
@@ -133,6 +136,8 @@ class CovarianceMachine(PairwiseClassifier):
         """
         started = time.perf_counter()
         linear = problem.kernel.name == "linear"
+        if linear and not all(machine.ridge for machine in machines):
+            _warn_of_omitted(problem.X)
         coordinates = LinearCoordinates(problem) if linear else KernelCoordinates(problem)
         models: dict[int, BinaryModel] = {}
         for ridge in dict.fromkeys(machine.ridge for machine in machines):
@@ -233,6 +238,16 @@ class SpreadMachine(CovarianceMachine):
                 if abs(fit.gap) <= self.tol or time_is_up():
                     models[k] = replace(model, fit=fit, coef=model.w, w=None)
         return models
+
+
+def _warn_of_omitted(X: NDArray) -> None:
+    """Emit a warning if features vary too little to have an effect without a ridge."""
+    deviation = X.std(axis=0)
+    rounding = 1e-12 * np.abs(X).max(axis=0)  # a constant feature may have a tiny deviation
+    small = (deviation <= NO_VARIANCE**0.5 * deviation.max()) & (deviation > rounding)
+    if small.any():
+        few = f"{small.sum()} features with a small standard deviation"
+        warnings.warn(f"without a ridge, {few} have no effect; standardise them", stacklevel=2)
 
 
 def _is_low_rank(problem: BinaryProblem) -> bool:

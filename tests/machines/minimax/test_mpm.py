@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from functools import partial
 
 import numpy as np
@@ -286,3 +287,17 @@ def test_a_bound_above_the_objective_on_the_kernel_matrix_is_no_solution(seed, s
     )
     assert fit.status is reference.status is Status.OPTIMAL
     assert fit.objective == pytest.approx(reference.objective, rel=1e-6)
+
+
+@pytest.mark.parametrize("machine", [MPM, MEMPM, M4, LDA])
+def test_features_that_have_no_effect_without_a_ridge_are_named(machine):
+    rng = np.random.default_rng(0)
+    X, y = rng.normal(size=(60, 3)), np.arange(60) % 2
+    X[:, 1] = 1e-8 * (y + 0.1 * X[:, 1])  # the classes differ in this feature alone
+    with pytest.warns(UserWarning, match="without a ridge, 1 features with a small standard dev"):
+        machine(ridge=0).fit(X, y)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        machine(ridge=1e-3).fit(X, y)
+        X[:, 1] = 1e5  # a constant feature
+        machine(ridge=0).fit(X, y)
