@@ -75,10 +75,8 @@ from numba import njit  # noqa: E402
 #: a Gram matrix with NaN.
 FLAGS = {"nnan", "nsz", "contract", "reassoc"}
 #: Decorator that compiles a function. Numba's wrapper for calls from C is left out to save
-#: compilation time.
-compiled = partial(
-    njit, nogil=True, cache=CACHE, error_model="numpy", fastmath=FLAGS, no_cfunc_wrapper=True
-)
-#: Decorator of functions that are called by compiled functions only. A call from Python would crash
-#: the process.
-compiled_inside = partial(compiled, no_cpython_wrapper=True)
+#: Decorator of compiled functions.
+compiled = partial(njit, nogil=True, cache=CACHE, error_model="numpy", fastmath=FLAGS)
+#: Decorator of functions that are called only by compiled functions. Numba compiles no wrapper for
+#: calls from Python or C, which saves time; a call from Python would end the process.
+compiled_inside = partial(compiled, no_cpython_wrapper=True, no_cfunc_wrapper=True)
