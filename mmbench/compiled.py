@@ -74,8 +74,7 @@ from numba import njit  # noqa: E402
 #: Fast-math flags of LLVM. Infinity is allowed. NaN is assumed not to occur, since mmbench refuses
 #: a Gram matrix with NaN.
 FLAGS = {"nnan", "nsz", "contract", "reassoc"}
-#: Decorator that compiles a function. Numba's wrapper for calls from C is left out to save
-#: Decorator of compiled functions.
+#: Decorator that compiles a function.
 compiled = partial(njit, nogil=True, cache=CACHE, error_model="numpy", fastmath=FLAGS)
 #: Decorator of functions that are called only by compiled functions. Numba compiles no wrapper for
 #: calls from Python or C, which saves time; a call from Python would end the process.
