@@ -31,6 +31,7 @@ PLACE = ["experiment", "dataset", "kernel", "degree", "size", "machine"]
 #: Columns that identify the same split in two runs.
 SPLIT = ["data_hash", "split_hash", "seed", "repeat", "fold"]
 #: Tolerances for one run, since another BLAS may change the predicted class of one or two test
+#: rows. If the splits are known, the tolerance of the accuracy is at least the share of two test
 #: rows. The tolerance of a mean over n runs is smaller by the factor sqrt(n).
 TOLERANCES = {"accuracy_pct": 0.1, "errors_count": 2.0}
 #: If parameters are selected per pair of classes, another BLAS may decide a near tie of grid points
@@ -100,6 +101,8 @@ class Comparison:
         self._of_cell: dict[Key, str] = {}
         #: Mean of the errors per split that are allowed because of near ties of a selection.
         self._of_ties: dict[Key, float] = {}
+        #: Mean number of test rows per split.
+        self._n_test: dict[Key, float] = {}
         ours, theirs = _deviations(table), _deviations(reference)
         for name in theirs:
             said = [" | ".join(sorted(texts)) for texts in (ours.get(name, set()), theirs[name])]
@@ -123,6 +126,7 @@ class Comparison:
             pairs = [(mine, row) for mine, row in both if mine is not None]
             same = len(pairs) == len(ours[place]) == len(theirs[place])
             self._of_cell[place] = BY_SPLIT if same else BY_MEAN
+            self._n_test[place] = sum(row.n_test for row in theirs[place]) / len(theirs[place])
             moved = sum(_moved_pairs(mine, row)[0] for mine, row in pairs)
             self._of_ties[place] = TOLERANCES["errors_count"] * moved / max(1, len(pairs))
             worse = [text for mine, row in pairs if (text := _split_differs(mine, row))]
@@ -159,6 +163,8 @@ class Comparison:
             self.compared[way] += 1
         if counted or row.metric == "errors_expected":  # differs from errors_count only by ties
             allowed = TOLERANCES[row.metric if counted else "errors_count"]
+            if row.metric == "accuracy_pct" and place in self._n_test:
+                allowed = max(allowed, 100 * TOLERANCES["errors_count"] / self._n_test[place])
             allowed /= row.n**0.5 if pd.notna(row.n) and row.n else 1.0
             allowed += self._of_ties.get(place, 0.0) * (row.metric != "accuracy_pct")
         elif row.metric == "gaps_above_tolerance":
