@@ -20,14 +20,14 @@ def minimise(
 ) -> tuple[Any, float]:
     """Minimise a function of one variable on an interval; return the best point and a lower bound.
 
-    `evaluate(x)` returns a point with the attributes `at` (the argument x) and `value` (the
-    function value at x). `lower` takes two points and returns a lower bound on the function between
-    the two points. `ends` contains points in ascending order, from the left to the right end of the
-    interval.
+    `evaluate(x)` returns an object with the attributes `at` (the argument x) and `value` (the
+    function value at x). `lower` takes two such objects and returns a lower bound on the function
+    between the two arguments x. `ends` contains at least two results of `evaluate` in ascending
+    order of x; the first and the last x are the ends of the interval.
 
-    The search ends if the relative gap is at most `tol`, or after `max_points` evaluations. The
-    search also ends if the subinterval [l, u] with the smallest lower bound has a width u - l of at
-    most ``narrowest * u``.
+    The search ends if the relative gap between the smallest computed value and the lower bound is
+    at most `tol`, or after `max_points` evaluations. The search also ends if the subinterval [l, u]
+    with the smallest lower bound has a width u - l of at most ``narrowest * u``.
     """
     order, best = count(), min(ends, key=lambda point: point.value)
     heap = [(lower(left, right), next(order), left, right) for left, right in pairwise(ends)]
@@ -48,10 +48,10 @@ def minimise(
 
 
 def lowest_of_lines(*lines: tuple[float, float]) -> float:
-    """Return the minimum of a linear function, or of the maximum of two linear functions.
+    """Return the minimum over an interval of one linear function, or of the maximum of two.
 
-    Each linear function is given by its values at the ends of an interval, over which the minimum
-    is taken.
+    Each argument contains the values of a linear function at the left and the right end of the
+    interval.
 
     Examples
     --------

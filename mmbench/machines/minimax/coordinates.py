@@ -1,10 +1,11 @@
 """Coordinates of the training rows in which both class covariances are diagonal.
 
 LDA, MPM, MEMPM and M4 depend on the rows z_i only through the projections w'z_i and the class
-spreads ``||Sx^{1/2}w||`` and ``||Sy^{1/2}w||``, with the class covariances Sx and Sy. In k
-coordinates in which both covariances are diagonal, a spread is computed in O(k) operations, and
-every machine, with or without a kernel, is a linear machine for n rows of k features. The
-coordinates are computed once per training set, kernel and ridge, and are used for all values of C.
+spreads ``||Sx^{1/2}w||`` and ``||Sy^{1/2}w||``, with the class covariances Sx and Sy. If both
+covariances are diagonal in k coordinates, a spread is computed in O(k) operations. In these
+coordinates, every machine, with or without a kernel, is a linear machine for n rows of k features.
+The coordinates are computed once per training set, kernel and ridge, and are used for all values of
+C.
 """
 
 from __future__ import annotations
@@ -49,12 +50,12 @@ class DiagonalData:
     #: Variances of the positive and the negative class, including the ridge, each of shape (k,).
     var_x: NDArray
     var_y: NDArray
-    #: Whether there is only one coordinate, along which both classes have zero variance and
+    #: True if the rows have a single coordinate, in which both classes have zero variance and
     #: different means. The ratio of margin to class spreads is infinite along this coordinate.
     free: bool = False
     #: Row weights, shape (n,); None for unit weights.
     weights: NDArray | None = None
-    #: Original labels of the negative and the positive class; empty if unknown.
+    #: Labels of the negative and the positive class in the training data; empty if unknown.
     classes: tuple = ()
 
     @property
@@ -69,7 +70,7 @@ class DiagonalData:
 
     @property
     def totals(self) -> tuple[float, float]:
-        """Total weight of the positive and of the negative class."""
+        """Sums of the row weights of the positive class and of the negative class."""
         positive, negative = _sides(self.y, self.weights)
         return float(positive.sum()), float(negative.sum())
 
@@ -89,12 +90,13 @@ class DiagonalData:
         positive = (self.y > 0)[:, None]
         centred = np.asarray(self.rows) - np.where(positive, self.mean_x, self.mean_y)
         variance = np.where(positive, self.var_x, self.var_y)
-        # along a coordinate in which a class does not vary, distances are rounding errors
+        # coordinates in which a class does not vary are ignored, since distances there are rounding
+        # errors
         variance = np.where(variance > NO_VARIANCE * variance.max(), variance, np.inf)
         return np.einsum("ij,ij->i", centred, centred / variance)
 
     def with_scatter(self, scatter: str) -> DiagonalData:
-        """Multiply the variances of each class by its total weight if `scatter` is "sum"."""
+        """Multiply the variances of each class by its sum of row weights if `scatter` is "sum"."""
         if scatter == "mean":
             return self
         n_x, n_y = self.totals
@@ -102,7 +104,7 @@ class DiagonalData:
 
 
 def _sides(y: NDArray, weights: NDArray | None) -> tuple[NDArray, NDArray]:
-    """Return one weight vector per class, shape (n,), with zeros for rows of the other class."""
+    """Return the row weights of each class, shape (n,), with zeros for the other class."""
     own = 1.0 if weights is None else weights
     return (y > 0) * own, (y < 0) * own
 
@@ -119,11 +121,12 @@ def diagonalise(
     """Transform rows to coordinates in which both class covariances are diagonal and sum to I.
 
     Let Sx and Sy be the class covariances with their ridges, and L the Cholesky factor of
-    ``Sx + Sy = L L'``. First, the rows F are replaced by ``F L^-T``. The class covariances of the
-    new rows, with their ridges, are A and ``I - A``, and the eigenvectors of A diagonalise both.
+    ``Sx + Sy = L L'``. The rows F are replaced by ``F L^-T``. The new class covariances, with
+    ridges, are A and ``I - A``. Both covariances are diagonal in the coordinates of the
+    eigenvectors of A.
 
     The mean of `rows` must be zero. The rows of `carry` are transformed by the same linear map as
-    `rows`. If `total_only` is true, only the sum of the class covariances is used. Then no
+    `rows`. If `total_only` is true, only the sum of the class covariances is correct: no
     eigenvectors are computed, and I/2 is returned for both class covariances. The peak memory is
     four arrays of the size of `rows`, including `rows`.
     """
@@ -133,7 +136,7 @@ def diagonalise(
         mean_x, mean_y = (_mean(rows, side) for side in sides)
         return DiagonalData(rows, y, mean_x, mean_y, var_x, var_y, free, weights)
 
-    if not rows.shape[1]:  # the factor of a kernel matrix of zeros has rank 0
+    if not rows.shape[1]:  # a kernel matrix of zeros has a factor without columns
         return data(np.zeros(0), np.zeros(0)), carry
     total = np.zeros((rows.shape[1], rows.shape[1]), order="F")
     for side in sides:
@@ -170,7 +173,9 @@ def diagonalise(
     del matrix
     rows, carry = _changed(rows, lambda part: part @ vectors), carry @ vectors
     values = np.clip(values, 0.0, 1.0)
-    if not both:  # a rounding error of 1e-14 in a variance is an error of 1e-7 in a spread
+    if not both:
+        # tiny variances become zero, since an error of 1e-14 in a variance is an error of 1e-7 in a
+        # spread
         values[values < NO_VARIANCE], values[values > 1.0 - NO_VARIANCE] = 0.0, 1.0
     return data(values, 1.0 - values), carry
 
@@ -183,7 +188,7 @@ def _changed(rows: Rows, change: Callable[[NDArray], NDArray]) -> Rows:
 
 
 def _add_covariance(matrix: NDArray, rows: Rows, side: NDArray, factor: float) -> NDArray:
-    """Add a multiple of a class covariance to the lower triangle of a matrix, in place."""
+    """Add `factor` times a class covariance to the lower triangle of `matrix`, in place."""
     mean, factor, members = _mean(rows, side), factor / float(side.sum()), np.flatnonzero(side)
     for own in blocks(len(members), rows.shape[1]):
         part = rows[members[own]] - mean
@@ -193,17 +198,17 @@ def _add_covariance(matrix: NDArray, rows: Rows, side: NDArray, factor: float) -
 
 
 def _mean(rows: Rows, side: NDArray) -> NDArray:
-    """Return the weighted mean of the rows, with the row weights `side`, shape (n_columns,)."""
+    """Return the mean of the rows with the row weights `side`, shape (n_columns,)."""
     return (rows.T @ side) / side.sum()
 
 
 def _without_ridge(
     total: NDArray, rows: Rows, sides: tuple[NDArray, NDArray]
 ) -> tuple[NDArray, bool]:
-    """Return the (d, k) matrix that transforms the rows without a ridge, and `DiagonalData.free`.
+    """Return the (d, k) matrix that maps rows to coordinates, and `DiagonalData.free`.
 
-    If `DiagonalData.free` is false, the class covariances of the transformed rows sum to the
-    identity matrix.
+    This function is used if the ridge is zero. If `DiagonalData.free` is false, the class
+    covariances in the new coordinates sum to the identity matrix.
     """
     delta = _mean(rows, sides[0]) - _mean(rows, sides[1])
     values, vectors = eigh(total, check_finite=False)
@@ -254,7 +259,7 @@ class LinearCoordinates:
         return data
 
     def models(self, found: Sequence[BinaryModel]) -> list[BinaryModel]:
-        """Convert models from the coordinates of the last call of `diagonal` to the features."""
+        """Convert models in the coordinates of the last `diagonal` call to models of features."""
         weights = [self.change @ model.w for model in found]
         return [
             replace(model, intercept=model.intercept - float(self.origin @ w), w=w)
@@ -292,7 +297,7 @@ class KernelCoordinates:
         return self.last
 
     def models(self, found: Sequence[BinaryModel]) -> list[BinaryModel]:
-        """Convert models from the coordinates of the last call of `diagonal` to kernel models."""
+        """Convert models in the coordinates of the last `diagonal` call to kernel models."""
         W = np.column_stack([np.asarray(model.w) for model in found])
         shifts = self.shift @ W
         values = (self.last.rows @ W + shifts)[self.pivots]

@@ -6,15 +6,15 @@ the class. A ridge, a multiple of the identity matrix I, is added to each covari
     linear kernel   Sc + ridge tr(Sc)/d I,   for d features
     other kernels   Sc + ridge tr(K)/n I,    for the kernel matrix K = F F' of n rows
 
-With a nonlinear kernel, the rows of the matrix F are the training rows in new coordinates, and Sc
-is a covariance in these coordinates. Coordinates in which both class covariances are diagonal are
+With a nonlinear kernel, the rows of the matrix F are the coordinates of the training rows, and Sc
+is a covariance of these coordinates. Coordinates in which both class covariances are diagonal are
 called diagonal coordinates. With ``scatter="sum"``, the covariance with ridge of class c is
 multiplied by n_c. The spread of class c along a direction w is ``sqrt(w'Sc w)``, where Sc includes
 the ridge and, with ``scatter="sum"``, the factor n_c. Without a ridge and without the factor n_c,
-the spread of a class is the standard deviation of its decision values. The rows of a class without
-spread along w, for example a class of one row, would lie on the decision boundary of MPM, MEMPM and
-M4. Their intercepts are therefore moved towards the other class, by 5e-7 times the distance of the
-projected class means.
+the spread of a class is the standard deviation of the decision values of its rows. The rows of a
+class without spread along w, for example a class of one row, would lie on the decision boundary of
+MPM, MEMPM and M4. Therefore these machines move the decision boundary towards the other class, by
+5e-7 times the distance of the projected class means.
 
 Kernel machines need a ridge. If the rows are linearly independent in feature space, two parallel
 hyperplanes exist: one contains all rows of the positive class, and the other contains all rows of
@@ -62,13 +62,13 @@ from mmbench.machines.minimax.spread import GramSpread
 from mmbench.solvers.result import Result
 
 #: The rank of the kernel matrix is computed for a sample of at most RANK_ROWS training rows. If the
-#: rank is at most LOW_RANK_SHARE times the size of the sample, the kernel matrix of all rows is
+#: rank is at most LOW_RANK_SHARE times the number of sampled rows, the kernel matrix of all rows is
 #: treated as low-rank.
 RANK_ROWS, LOW_RANK_SHARE = 1000, 0.5
 
-#: Smallest relative ridge for training on the kernel matrix (route "gram"). A smaller ridge may be
-#: lost in the rounding errors of the kernel matrix. Machines with a smaller ridge are trained in
-#: diagonal coordinates.
+#: Smallest relative ridge for training on the kernel matrix (route "gram"). Rounding errors of the
+#: kernel matrix may exceed a smaller ridge. Machines with a smaller ridge are trained in
+#: coordinates in which both class covariances are diagonal.
 LEAST_GRAM_RIDGE = 1e-8
 
 #: In the feature space of the kernel, two class means are treated as equal if their squared
@@ -173,10 +173,11 @@ class CovarianceMachine(PairwiseClassifier):
 class SpreadMachine(CovarianceMachine):
     """Base class of MPM and M4, the machines that may also be trained on the kernel matrix.
 
-    Linear machines are trained in diagonal coordinates. Kernel machines are trained in diagonal
-    coordinates or on the kernel matrix. If the kernel matrix has a low rank, diagonal coordinates
-    are computed in negligible time. If the kernel matrix has full rank, the computation of diagonal
-    coordinates takes ten times as long as a Cholesky factorization of the matrix.
+    Linear machines are trained in coordinates in which both class covariances are diagonal
+    (diagonal coordinates). Kernel machines are trained in diagonal coordinates or on the kernel
+    matrix. If the kernel matrix has a low rank, diagonal coordinates are computed in negligible
+    time. If the kernel matrix has full rank, the computation of diagonal coordinates takes ten
+    times as long as a Cholesky factorization of the matrix.
 
     Training on the kernel matrix requires ``scatter="mean"``, unit row weights, and a ridge of at
     least LEAST_GRAM_RIDGE. If these conditions hold, solver "gram" always trains on the kernel
@@ -211,7 +212,7 @@ class SpreadMachine(CovarianceMachine):
     def _train_over_gram(
         self, machines: Mapping[int, Self], problem: BinaryProblem
     ) -> dict[int, BinaryModel]:
-        """Train on the kernel matrix; return models under the keys of `machines`.
+        """Train on the kernel matrix, and return a dictionary with the keys of `machines`.
 
         Models with a duality gap above the tolerance are returned only if the time limit is
         reached.
@@ -228,13 +229,13 @@ class SpreadMachine(CovarianceMachine):
                 spread = GramSpread(gram, y, ridge * unit)
                 found = self.solve_gram([machines[k] for k in members], spread)
             except LinAlgError:
-                # if rows are nearly equal, rounding errors can make the kernel matrix indefinite
+                # rounding errors can make the kernel matrix of nearly equal rows indefinite; the
+                # caller then trains in diagonal coordinates
                 continue
             seconds = (time.perf_counter() - started) / len(members)
             for k, model in zip(members, found, strict=True):
                 fit = replace(model.fit, seconds=seconds)
-                # machines without a returned model are trained in diagonal coordinates by the
-                # caller
+                # if a model is missing, the caller trains its machine in diagonal coordinates
                 if abs(fit.gap) <= self.tol or time_is_up():
                     models[k] = replace(model, fit=fit, coef=model.w, w=None)
         return models

@@ -11,7 +11,7 @@ solves the problem
     min over v, b   g'F (v - w) + 1/(2 s) (v - w)'S(v - w) + C sum_i max(0, 1 - y_i (v'z_i + b))
 
 This problem is an SVM with the kernel matrix ``s F S^-1 F'``, where s is a step size. The
-multipliers u of the SVM determine its solution ``v = w + s S^-1 F'(u - g)``. If the solution of the
+multipliers u of the SVM determine the solution ``v = w + s S^-1 F'(u - g)``. If the solution of the
 SVM is v = w, then ``F'u = F'g``, and w is optimal for the M4.
 
 The step size s is the harmonic mean of ``2 sx`` and ``2 sy``. With this step size, an iteration
@@ -47,8 +47,8 @@ FIRST_ROWS_SHARE, FIRST_ROWS = 1 / 6, 600
 #: ADDED_ROWS_SHARE times the number of rows in the working set.
 ADDED_ROWS_SHARE, ADDED_ROWS = 0.5, 100
 
-#: A row is added to the working set if it violates the margin by more than MARGIN_TOLERANCE.
-#: MARGIN_TOLERANCE is also the KKT tolerance of the SVM on the working set.
+#: A row is added to the working set if it violates the margin by more than MARGIN_TOLERANCE. The
+#: SVM on the working set has the KKT tolerance MARGIN_TOLERANCE.
 MARGIN_TOLERANCE = 1e-9
 
 #: Maximum number of SMO steps per row of the working set.
@@ -65,12 +65,12 @@ MAX_ROUNDS = 200
 def solve_gram(
     spread: GramSpread, mpm: Direction, penalties: Sequence[float], tol: float
 ) -> list[tuple[NDArray, MarginProblem, MarginSolution]]:
-    """Train the soft-margin M4 for ascending values of C, each to the relative gap `tol`.
+    """Train one soft-margin M4 per value of C, in ascending order, to the relative gap `tol`.
 
     The iteration for the first C starts from the solution of the MPM. The iteration for each
     further C starts from the solution for the previous C. For each C, three objects are returned:
-    the coefficients c of a direction ``w = F'c``, the one-dimensional problem for the multiples of
-    w, and the solution of this problem. The `bound` of this solution is a lower bound for all
+    the coefficients c of a direction ``w = F'c``, the M4 problem restricted to the multiples of w,
+    and the solution of this problem. The `bound` of the solution is a lower bound for all
     directions, not only for the multiples of w.
     """
     state, out = None, []
@@ -81,7 +81,7 @@ def solve_gram(
             state.change_penalty(C)
         for _ in range(MAX_ROUNDS):
             state.step()
-            # if kernel values differ by many orders of magnitude, decision values may overflow
+            # decision values may overflow if kernel values differ by many orders of magnitude
             if state.best.closed(tol) or time_is_up() or not np.isfinite(state.decision).all():
                 break
         out.append((state.best_c, state.best_line, replace(state.best, route="gram")))
@@ -89,7 +89,7 @@ def solve_gram(
 
 
 class _WorkingSet:
-    """A working set of rows, with its kernel matrix ``F S^-1 F'`` for the training of SVMs."""
+    """A working set of rows, and the kernel matrix ``F S^-1 F'`` of these rows."""
 
     def __init__(self, spread: GramSpread, rows: NDArray):
         self.spread, self.rows = spread, np.zeros(0, dtype=int)
@@ -128,13 +128,14 @@ class _Iteration:
         y = self.y
         margins = y * (self.decision + best_bias(self.decision, y))
         order = np.argsort(margins, kind="stable")
-        # The optimal multipliers of the rows are at most C, and their sum is the optimal value of
-        # the M4. Therefore at least (optimal value / C) rows have non-zero multipliers. With fewer
-        # rows in the working set, its SVM may have the solution w = 0, which costs many iterations.
+        # The optimal multipliers of the rows are at most C, and the multipliers sum to the optimal
+        # value of the M4. Therefore at least (optimal value / C) rows have non-zero multipliers.
+        # With fewer rows in the working set, the SVM may have the solution w = 0, and many more
+        # iterations are needed.
         line = self._along(c, self.decision)
         value = line.value(*line.tuned(np.ones(1)))
         first = order[: max(FIRST_ROWS, int(FIRST_ROWS_SHARE * len(y)), int(value / C))]
-        if len(set(y[first])) < 2:  # if only one class is in the working set, w = 0 is optimal
+        if len(set(y[first])) < 2:  # the SVM needs rows of both classes
             other = order[y[order] != y[first[0]]]
             first = np.append(first, other[: len(first)])
         self.working = _WorkingSet(spread, np.sort(first))
@@ -153,7 +154,7 @@ class _Iteration:
         self._update_best()
 
     def step(self) -> None:
-        """Perform one outer iteration."""
+        """Train the SVM on the working set, then update w, the working set and the bounds."""
         spread, working, y = self.spread, self.working, self.y
         rows = working.rows
         scale = 4.0 / float((1.0 / self.spreads).sum())
@@ -191,7 +192,7 @@ class _Iteration:
             self.working.add(violated[np.argsort(margins[violated], kind="stable")[:most]])
 
     def _update_best(self) -> None:
-        """Update the best solution by the current w, and the lower bound by the multipliers u.
+        """Update the best solution from the current w, and the lower bound from the multipliers u.
 
         For the lower bound, F'u is split into a multiple of the gradient of sx + sy and a residual.
         """

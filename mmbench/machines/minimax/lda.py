@@ -17,10 +17,10 @@ minimises the training errors, the cost of an error is the row weight times the 
 With the shifted intercept b, the LDA is the Bayes rule for normal distributions with equal class
 probabilities, the common covariance (Sx + Sy)/2, and the costs c_x and c_y. With
 ``class_weight="balanced"`` the intercept b is not shifted: balanced class weights stand for equal
-class probabilities, and the midpoint is already the Bayes rule for equal class probabilities.
+class probabilities, and the midpoint is the Bayes rule for equal class probabilities.
 
-`Fit.route` names the algorithm. The costs are for n rows and k coordinates with diagonal
-covariances:
+`Fit.route` names the algorithm. Numbers of operations are for n rows and k coordinates in which
+both class covariances are diagonal:
 
     closed form   ``solver="auto"``, in O(n k^2); every solver if the class means are equal, or
                   differ along a direction of zero variance in both classes
@@ -54,8 +54,8 @@ class LDA(WeightedClassifier, CovarianceMachine):
     Attributes
     ----------
     fits_ : list of Fit
-        One certificate per class pair. `objective` is the reciprocal of the LDA criterion: it is
-        ``sqrt(w'(Sx + Sy)w)`` for w scaled to ``w'(xm - ym) = 1``. `bound` is a lower bound on
+        One certificate per class pair. `objective` is ``sqrt(w'(Sx + Sy)w)`` for w scaled to
+        ``w'(xm - ym) = 1``, the reciprocal of the LDA criterion. `bound` is a lower bound on
         `objective` from a dual solution. If the class means are equal, the status is ``trivial``
         and the class with the larger sum of row weights times class weights is predicted.
 

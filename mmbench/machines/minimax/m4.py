@@ -18,21 +18,21 @@ problem (20)-(22) is unbounded. Two normalizations make the soft-margin M4 well 
 Without slacks, both normalizations are equivalent to the hard-margin M4 (1)-(3). The problem
 "margin" is convex. If Sx = Sy, the problem "margin" is an SVM in which the Mahalanobis norm of w
 replaces the squared norm of w. In the problem "margin", the required margin is 1 for both classes.
-Adding ``(sx - sy)/(sx + sy)`` to the intercept b of "margin" gives the b of (2), (3). The problem
-"mean" is not convex in rho and requires a search over rho. The reduction (parameter `nu`) replaces
-the constraints of all points near their class mean by one constraint on the class means.
+Adding ``(sx - sy)/(sx + sy)`` to the intercept b of "margin" gives the intercept b of (2), (3). The
+problem "mean" is not convex in rho and requires a search over rho. The reduction (parameter `nu`)
+replaces the constraints of all points near their class mean by one constraint on the class means.
 
-If row or class weights are given, the weight s_i of row i is its row weight times its class weight.
-The slack of row i then has the penalty ``C s_i``, and the class means and covariances are weighted.
-The total weights of the classes replace the class sizes N_x and N_y in (31) and (32) of the paper.
+If row or class weights are given, let s_i be the row weight times the class weight of row i. The
+slack of row i has the penalty ``C s_i``, and the class means and covariances are weighted. The
+total weights of the classes replace the class sizes N_x and N_y in (31) and (32) of the paper.
 Therefore theta in (34)-(37) is the weight of the positive class divided by the total weight.
 
-`Fit.route` names the algorithm. ``solver="auto"`` selects one of the following algorithms. The
-costs are for n rows and k coordinates in which both covariances are diagonal:
+`Fit.route` names the algorithm. ``solver="auto"`` selects one of the following algorithms. Numbers
+of operations are for n rows and k coordinates in which both class covariances are diagonal:
 
     interior point    "margin" with a linear kernel or a low-rank kernel matrix, O(n k^2) per step
     gram              "margin" with a kernel matrix of high rank, n^3/3 operations and a few SVMs
-    cone program      hard margin, reduction, or a gap of the interior point above the tolerance,
+    cone program      hard margin, reduction, or "interior point" has a gap above the tolerance;
                       solved by Clarabel with up to 30 copies of the rows in memory
     branch and bound  "mean", with one cone program per value of rho
     closed form       zero variance, equal class means in "mean", or a reduction that removes all
@@ -40,8 +40,9 @@ costs are for n rows and k coordinates in which both covariances are diagonal:
 
 `benchmarks/peers.py` compares the training times of the algorithms, of the reference solver and of
 the SVM. With ``solver="reference"``, one cone program is solved per value of rho, as in the paper
-(see `spread_program`). For "margin" and for the hard margin, the route is then "rho search". The
-paper's line search by quadratic interpolation is not used, since it may find only a local optimum.
+(see `spread_program`). In this case, `Fit.route` is "rho search" for "margin" and for the hard
+margin. The paper's line search is not used, since quadratic interpolation may find only a local
+optimum.
 
 References
 ----------
@@ -87,10 +88,10 @@ class M4(WeightedClassifier, SpreadMachine):
     fits_ : list of Fit
         One certificate per class pair. `objective` is ``sx + sy + C sum xi`` in the normalization
         "margin" and for the hard margin, and ``C sum xi - rho`` in "mean". `bound` is a lower bound
-        on `objective` from a dual solution. ``extra`` contains "rho", "C" and "kappa". The number
-        "kappa" is the reciprocal of the optimal value of the MPM, and an upper bound on the "rho"
-        of the hard margin. If ``nu > 0``, ``extra`` also contains "kept", the number of points that
-        the reduction does not remove. `n_support` is the number of rows with an active constraint.
+        on `objective` from a dual solution. ``extra`` contains "rho", "C" and "kappa". "kappa" is
+        the reciprocal of the optimal value of the MPM, and an upper bound on "rho" if the margin is
+        hard. If ``nu > 0``, ``extra`` also contains "kept", the number of points that the reduction
+        does not remove. `n_support` is the number of rows with an active constraint.
 
     Notes
     -----
@@ -99,8 +100,8 @@ class M4(WeightedClassifier, SpreadMachine):
     In both cases, the larger class is predicted. The status is also ``unbounded`` if the class
     means differ along a direction in which both classes have zero variance.
 
-    If the classes overlap, the largest useful value of C in the normalization "mean" is only 3 to 5
-    times the value below which rho is unbounded. In the normalization "margin", the range of useful
+    If the classes overlap, useful values of C in the normalization "mean" are at most 3 to 5 times
+    the value below which rho is unbounded. In the normalization "margin", the range of useful
     values of C is as wide as for an SVM.
 
     Examples
@@ -295,8 +296,8 @@ class M4(WeightedClassifier, SpreadMachine):
     def _reduced_to_means(self, data: DiagonalData, problem: MarginProblem) -> BinaryModel:
         """Return the solution if the reduction has removed all points of at least one class.
 
-        Only the constraint on the class means then restricts w, so that the optimal w is zero or a
-        multiple of the MPM's solution.
+        In this case, only the constraint on the class means restricts w, and the optimal w is zero
+        or a multiple of the MPM's solution.
         """
         value = 2.0 * problem.C * problem.removed
         trivial = partial(majority_model, data, Status.TRIVIAL, objective=value, bound=value)
@@ -304,8 +305,8 @@ class M4(WeightedClassifier, SpreadMachine):
             return trivial("the class means are equal")
         found = minimax_direction(data.delta, problem.var_x, problem.var_y)
         kappa = 1.0 / found.value
-        # any remaining points belong to one class, so that a shift of b satisfies their
-        # constraints; among these b, the one nearest to the intercept of the MPM is returned
+        # The remaining points, if any, belong to one class, and their constraints bound b on one
+        # side. The feasible b nearest to the intercept of the MPM is returned.
         b = -float(found.w @ data.mean_x) + inner(kappa * found.spread_x)
         decision = problem.rows @ found.w
         if (problem.y > 0).any():

@@ -6,7 +6,8 @@
 The problem is the M4 in the normalization "margin", with the rows z_i, their labels y_i, and the
 class covariances Sx and Sy. For ``rho = 2/(sx + sy)`` and ``t = (sx - sy)/(sx + sy)``, the
 constraints (2), (3) of the M4 paper require the margins ``rho sx = 1 + t`` and ``rho sy = 1 - t``.
-If t is subtracted from the intercept of (2), (3), the required margin is 1 for both classes.
+If the number t is subtracted from the intercept of (2), (3), the required margin is 1 for both
+classes.
 
 If the reduction (parameter `nu` of the M4) removes points, one constraint on the class means xm and
 ym replaces the constraints of these points. The constraint is ``w'(xm - ym) >= 2 - xi_m``, with the
@@ -26,8 +27,8 @@ from mmbench.machines.minimax.spread import minimax_direction, spreads
 from mmbench.solvers.result import Result
 from mmbench.solvers.rows import Rows
 
-#: Maximum sum of slacks of a feasible solution for the hard margin. If the margin is narrow, ||w||
-#: and the rounding errors of the slacks are large.
+#: For a hard margin, a solution is considered feasible if the sum of its slacks is at most
+#: HARD_SLACK. If the margin is narrow, ||w|| and the rounding errors of the slacks are large.
 HARD_SLACK = 1e-6
 
 
@@ -38,7 +39,7 @@ class MarginSolution(Result):
     #: Weights, shape (k,).
     w: NDArray
     b: float
-    #: Multipliers of the points, shape (n,), between 0 and C times the weights.
+    #: Multipliers of the points, between 0 and C times the weight of the point. Shape (n,).
     multipliers: NDArray
 
     @property
@@ -69,7 +70,7 @@ class MarginProblem:
     rows: Rows
     #: Labels -1.0 or +1.0, shape (n,).
     y: NDArray
-    #: Difference of the class means, shape (k,). The means include the removed points.
+    #: Difference of the class means, shape (k,). Removed points are included in the class means.
     delta: NDArray
     #: Variances of the positive and the negative class, each of shape (k,).
     var_x: NDArray
@@ -83,7 +84,7 @@ class MarginProblem:
 
     @property
     def totals(self) -> tuple[float, float]:
-        """Sum of the slack weights of the positive points, and of the negative points."""
+        """Sums of the slack weights of the positive points and of the negative points."""
         weights = self.weights * np.ones(len(self.y))
         return float(weights[self.y > 0].sum()), float(weights[self.y < 0].sum())
 
@@ -143,10 +144,9 @@ class MarginProblem:
         return total * min(reach, max(1.0, room))
 
     def tuned(self, w: NDArray) -> tuple[NDArray, float]:
-        """Return the multiple of (w, b) with the smallest objective.
+        """Return the multiple of (w, b) with the smallest objective, for the best intercept b of w.
 
-        The intercept b has the smallest loss for the given w. If the margin is hard and (w, b) does
-        not separate the classes, (w, b) is returned unchanged.
+        If the margin is hard and (w, b) does not separate the classes, (w, b) is returned.
         """
         decision = self.rows @ w
         hard = np.isinf(self.C)
@@ -168,7 +168,7 @@ class MarginProblem:
         return replace(found, value=self.trivial[0], status=Status.TRIVIAL)
 
     def solution(self, w: NDArray, multipliers: NDArray, iterations: int) -> MarginSolution:
-        """Return the better of two solutions, w = 0 and the best multiple of the given w.
+        """Return the better of two solutions: w = 0, and the best multiple of the given w.
 
         The lower bound is computed from the multipliers. If the reduction of the M4 removes points,
         the last multiplier belongs to the constraint on the class means.
@@ -206,5 +206,5 @@ def along(decision: NDArray, y: NDArray, spreads: NDArray, C: float) -> MarginPr
 
 
 def middle_bias(decision: NDArray, y: NDArray) -> float:
-    """Return the intercept b for which the smallest margins of both classes are equal."""
+    """Return the intercept b with which the smallest margin is the same in both classes."""
     return float(-0.5 * (decision[y > 0].min() + decision[y < 0].max()))

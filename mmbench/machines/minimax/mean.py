@@ -11,11 +11,11 @@ Without the equation ``w'(xm - ym) = 1``, the variables w, b and xi can be scale
 fixed rho, so the objective in the paper is unbounded. Let nx and ny be the class sizes, and 1/kappa
 the smallest sum of class spreads (the optimum of the MPM). With the equation ``w'(xm - ym) = 1``,
 the minimum slack g(rho) grows like ``rho min(nx, ny)/kappa`` for large rho. Therefore the objective
-is bounded if and only if C exceeds ``kappa/min(nx, ny)``.
+is bounded above if and only if C exceeds ``kappa/min(nx, ny)``.
 
-The minimum slack g(rho) need not be a convex function of rho, so ``C g(rho) - rho`` is minimised by
-branch and bound. The lower bounds are computed from a solution for one value of rho. In this
-solution, the points have the multipliers a_i, and the constraint on the class means has the
+The minimum slack g(rho) is not always a convex function of rho. Therefore ``C g(rho) - rho`` is
+minimised by branch and bound. The lower bounds are computed from a solution for one value of rho.
+In this solution, the points have the multipliers a_i, and the constraint on the class means has the
 multiplier c. With the multipliers a and c fixed, let gamma(rho) be the largest number gamma for
 which vectors p and q satisfy the dual equation
 
@@ -65,7 +65,7 @@ MAX_BRACKET_STEPS = 40
 
 @dataclass(frozen=True)
 class MeanSolution(Result):
-    """Solution of the program "fixed rho" of `spread_program`, with multipliers for a lower bound.
+    """Solution of the program "fixed rho" of `spread_program`, with data for lower bounds.
 
     `value` is the objective ``C slack - rho``. `bound` is a lower bound on the objective over all
     rho.
@@ -88,8 +88,7 @@ class MeanSolution(Result):
     weight: float
     #: Multiplier gamma of the equation ``w'(xm - ym) = 1``, as returned by the solver.
     gamma: float
-    #: Tolerance of the constraint ``max(||p||, ||q||) <= 1`` with both sides multiplied by
-    #: ``rho * weight``.
+    #: Tolerance of the constraint ``rho * weight * max(||p||, ||q||) <= rho * weight``.
     residual: float
     #: Decrease of the lower bound that compensates for the tolerance `residual`.
     uncertainty: float
@@ -108,8 +107,8 @@ def solve_mean(problem: MarginProblem, solver: str = "auto", tol: float = 1e-6) 
     # at most 0.1 * tol. On narrower intervals of rho, inaccurate multipliers prevent an increase of
     # the lower bound.
     best, bound = minimise(search.evaluate, search.lower, ends, 0.5 * tol, narrowest=0.1 * tol)
-    # if C is close to `least_penalty`, the optimal rho may be larger than the last end, and the
-    # lower bound does not hold
+    # if C is close to `least_penalty`, the optimal rho may be outside the searched interval, and no
+    # lower bound is known
     if ends[-1].weight * C < 1.0:
         bound = -np.inf
     kappa = search.kappa
@@ -130,7 +129,7 @@ def least_penalty(problem: MarginProblem) -> float:
 
 
 class _RhoSearch:
-    """Solutions of the program "fixed rho", and lower bounds on the objective on intervals of rho.
+    """Solutions of the program "fixed rho", and lower bounds over intervals of rho.
 
     The rows, C and rho are divided by kappa, so that the class spreads of the MPM sum to 1.
     """
@@ -150,8 +149,8 @@ class _RhoSearch:
         """Solve the program "fixed rho" for the value `at` of rho."""
         problem, (n, k) = self.problem, self.problem.rows.shape
         program = fixed_program(problem, at)
-        # the solver's tolerance is absolute, and is multiplied by the objective's magnitude if
-        # below 1
+        # the solver's tolerance is absolute, and must be smaller if the magnitude of the objective
+        # is below 1
         tol = max(LEAST_SOLVER_TOL, min(1e-9, 1e-3 * self.tol) * min(1.0, abs(self.lowest)))
         found = solve_spread(program, self.solver, tol)
         self.iterations += found.iterations
@@ -205,7 +204,7 @@ class _RhoSearch:
         return rho, float(np.maximum(0.0, rho * spreads - margins).sum())
 
     def lower(self, left: MeanSolution, right: MeanSolution) -> float:
-        """Return the larger of two lower bounds on the objective between two values of rho.
+        """Return a lower bound on the objective over an interval of rho, the larger of two bounds.
 
         The first lower bound interpolates the concave function ``C gamma(rho) - rho`` linearly. The
         second lower bound uses the fact that the minimum slack g(rho) does not decrease as rho
@@ -245,7 +244,7 @@ class _RhoSearch:
 def _bracket(
     excess: Callable[[float], float], start: float, step: float
 ) -> tuple[float, float] | None:
-    """Return an interval in which a convex function changes from negative to positive, or None."""
+    """Return an interval in which a convex function becomes positive, or None if none is found."""
     low = high = start
     value = excess(start)
     if value <= 0:

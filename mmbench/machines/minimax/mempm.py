@@ -17,8 +17,8 @@ positive class divided by the total weight.
 
 Since the problem may have several local optima, beta is determined by branch and bound. The minimum
 of ``kappa(alpha) sx + kappa(beta) sy`` over w is a concave function of (kappa(alpha), kappa(beta)).
-Therefore the largest kappa(alpha) is a convex function of kappa(beta), whose graph lies below each
-chord.
+Therefore the largest kappa(alpha) is a convex function of kappa(beta), and the graph of this
+function lies below each of its chords.
 
 `Fit.route` names the algorithm. The training times are in ``results/reference/solvers/table.csv``.
 
@@ -62,10 +62,10 @@ MAX_KAPPA = 1e12
 #: The lower bound `least_error` is computed on a chord of the graph of kappa(alpha) as a function
 #: of kappa(beta). Let k and K be the smaller and the larger value of kappa(alpha) at the ends of
 #: the chord. The lower bound is used only if K is at most MAX_CHORD_RATIO times max(k, 1), and if
-#: the two values of kappa(beta) satisfy the same condition. On random chords with this condition,
-#: `least_error` agrees with the minimum over a fine grid to 1e-13. On chords with a K 100 times
-#: above this limit, inaccurate polynomial roots make `least_error` exceed the minimum by up to
-#: 1e-4.
+#: the two values of kappa(beta) satisfy the same condition. On random chords that satisfy this
+#: condition, `least_error` agrees with the minimum over a fine grid to 1e-13. On chords whose K is
+#: 100 times as large as this limit, inaccurate polynomial roots make `least_error` exceed the
+#: minimum by up to 1e-4.
 MAX_CHORD_RATIO = 1e3
 
 
@@ -75,11 +75,11 @@ class MEMPM(WeightedClassifier, CovarianceMachine):
     Attributes
     ----------
     fits_ : list of Fit
-        One certificate per class pair. `objective` is ``1 - (theta alpha + (1 - theta) beta)``, the
-        worst-case error; `bound` is a lower bound on the objective over all beta. ``extra`` has the
-        keys "alpha" and "beta".
+        One certificate per class pair. `objective` is the worst-case error
+        ``1 - (theta alpha + (1 - theta) beta)``. `bound` is a lower bound on the smallest
+        worst-case error. ``extra`` has the keys "alpha" and "beta".
     intercept_ : ndarray of shape (n_pairs,)
-        Intercepts of the class pairs, -b' for the decision function ``w'z - b'``.
+        Intercept -b' of each class pair, for the decision function ``w'z - b'``.
 
     Examples
     --------
@@ -117,7 +117,7 @@ class MEMPM(WeightedClassifier, CovarianceMachine):
 
 @dataclass(frozen=True)
 class _BetaSolution(Result):
-    """The direction w that maximises kappa(alpha), and so the accuracy alpha, for a fixed beta."""
+    """The direction w with the largest kappa(alpha), thus the largest alpha, for a fixed beta."""
 
     #: ``arctan(kappa(beta))``.
     at: float
@@ -140,8 +140,8 @@ class _BetaSearch:
         positive, negative = data.totals
         self.theta = positive / (positive + negative)
         self.iterations = 0
-        # the largest feasible kappa(beta) is 1/sy (for kappa(alpha) = 0), at the w with the
-        # smallest sy
+        # with kappa(alpha) = 0, the largest feasible kappa(beta) is 1/sy for the w with the
+        # smallest spread sy
         self.narrowest = self._weighted(0.0, 1.0).w
         _, spread = self._spreads(self.narrowest)
         self.limit = min(1.0 / spread, MAX_KAPPA) if spread > 0 else MAX_KAPPA
@@ -180,9 +180,10 @@ class _BetaSearch:
     def lower(self, left: _BetaSolution, right: _BetaSolution) -> float:
         """Return a lower bound on the worst-case error over all beta in an interval.
 
-        The largest kappa(alpha) is a function of kappa(beta). On the interval, the graph of this
-        function lies below the chord between its end points. Since the largest kappa(alpha) does
-        not increase with beta, an upper bound at the smallest beta holds on the whole interval.
+        The largest kappa(alpha) is a function of kappa(beta). On the interval, the graph of the
+        function lies below the chord between the ends of the graph. Since the largest kappa(alpha)
+        does not increase with beta, an upper bound at the smallest beta holds on the whole
+        interval.
         """
         monotone = error(self.theta, left.most_x, right.kappa_y)
         ends = (left.most_x, right.most_x), (left.kappa_y, right.kappa_y)

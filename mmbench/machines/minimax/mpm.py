@@ -12,7 +12,8 @@ classified correctly with a probability of at least alpha = kappa^2 / (1 + kappa
 If `sample_weight` is given, the means and covariances are weighted. There is no `class_weight`,
 because class weights cancel in the mean and the covariance of a class.
 
-`Fit.route` names the algorithm. The costs are for n rows, d features and a kernel matrix of rank r:
+`Fit.route` names the algorithm. Numbers of operations are for n rows, d features and a kernel
+matrix of rank r:
 
     secant        linear kernel, low-rank kernel matrix or row weights; coordinates with diagonal
                   covariances in O(n d^2) or O(n r^2), then O(d) or O(r) per value of theta

@@ -4,14 +4,15 @@
 
 The algorithms are listed in the module `m4`. The interior-point method is based on the identity
 ``||D w|| = min over e > 0 of (||D w||^2 / e + e) / 2``. The identity is applied to each class
-spread ``||D w||``, where D is the square root of the class covariance. This adds one variable e_j
-per class j: ex for the positive and ey for the negative class. For fixed ex and ey, the problem is
-a linear SVM in which w'Q w with the matrix ``Q = Sx/ex + Sy/ey`` replaces the squared norm w'w. At
-the optimum ``Q w = v``, where ``v = sum_i a_i y_i z_i`` for the multipliers a of the rows.
+spread ``||D w||``, where D is the square root of the class covariance. The identity adds one
+variable e_j per class j: ex for the positive and ey for the negative class. For fixed ex and ey,
+the problem is a linear SVM in which w'Q w with the matrix ``Q = Sx/ex + Sy/ey`` replaces the
+squared norm w'w. At the optimum ``Q w = v``, where ``v = sum_i a_i y_i z_i`` for the multipliers a
+of the rows.
 
 The equation ``e = ||D w||`` holds at the optimum only. During the iterations, the difference
 ``e - ||D w||^2 / e`` decreases to zero together with the complementarity products of the rows. If
-the equation held from the start, the variable e could become zero before w converges, and would
+the equation held in every iteration, the variable e could become zero before w converges, and would
 then remain zero.
 
 Multipliers ``0 <= a_i <= C`` are dual feasible if there are vectors p_j, one per class spread
@@ -40,17 +41,17 @@ from mmbench.solvers.highs_ import solve_lp
 from mmbench.solvers.interior_point import HingeInteriorPoint, Values
 
 #: If the interior-point method does not reach the tolerance, and there are at most MOST_CONE_ROWS
-#: rows, Clarabel solves the problem again. Clarabel needs memory for up to 30 copies of the rows,
-#: which is too much for more rows.
+#: rows, Clarabel solves the problem again. Clarabel needs memory for up to 30 copies of the rows.
+#: This is too much memory for more than MOST_CONE_ROWS rows.
 MOST_CONE_ROWS = 30_000
 
 #: Classes are treated as separable if the margin along some direction exceeds LEAST_MARGIN times
 #: the distance between the class means along this direction.
 LEAST_MARGIN = 1e-9
 
-#: Classes are proven not to be separable if two numbers are at most OVERLAP_TOLERANCE: the upper
-#: bound on the margin from the dual solution of a linear program, and the largest violation of the
-#: program's constraints by the computed solution.
+#: A linear program proves that classes are not separable if two numbers are at most
+#: OVERLAP_TOLERANCE: the upper bound on the margin from the dual solution, and the largest
+#: constraint violation of the computed solution.
 OVERLAP_TOLERANCE = 1e-6
 
 #: Let e be the variable of a class spread ``||D w||``. In each step, the target of the difference
@@ -60,8 +61,9 @@ EXCESS_SHARE = 0.5
 #: Maximum relative decrease of a variable e_j per interior-point step.
 LARGEST_FALL = 0.7
 
-#: The initial multiplier of a row is proportional to the row weight divided by the weight of the
-#: class. The factor is FIRST_SHARE times the largest factor with ``||p_j|| <= 1`` and ``a <= C``.
+#: The initial multiplier of a row is proportional to the row weight divided by the sum of the row
+#: weights of the class. The factor of proportionality is FIRST_SHARE times the largest factor with
+#: ``||p_j|| <= 1`` and ``a <= C``.
 FIRST_SHARE = 0.5
 
 
@@ -82,7 +84,7 @@ def solve_soft(problem: MarginProblem, solver: str = "auto", tol: float = 1e-6) 
 def solve_hard(
     problem: MarginProblem, solver: str = "auto", tol: float = 1e-6
 ) -> MarginSolution | Status:
-    """Minimise the sum of class spreads ``sx + sy`` without slacks, for infinite C.
+    """Minimise the sum of class spreads ``sx + sy`` for a hard margin (no slacks).
 
     Returns INFEASIBLE if the classes are proven not to be separable. Returns FAILED if the linear
     program gives neither a separating hyperplane nor a proof that the classes are not separable.
@@ -104,9 +106,9 @@ def solve_hard(
 def widest_margin(problem: MarginProblem) -> tuple[NDArray, float, bool]:
     """Return the direction w with the widest margin relative to the distance of the class means.
 
-    The direction w solves the linear program "step" with rho = 0, and is scaled to
-    ``w'(xm - ym) = 1``. The other two returned values are the margin of w with the best b, and
-    whether a dual solution proves that the classes are not separable.
+    Three values are returned: w, scaled to ``w'(xm - ym) = 1``; the margin of w with the best b;
+    and True if a dual solution proves that the classes are not separable. The direction w solves
+    the linear program "step" with rho = 0.
     """
     program = step_program(problem, 0.0)
     used = np.setdiff1d(np.arange(len(program.cost)), program.scales)
@@ -135,7 +137,7 @@ class SoftMarginPoint(HingeInteriorPoint):
         a = problem.weights / np.where(y > 0, *problem.totals)
         delta = rows.T @ (y * a)
         w = delta / squares.sum(axis=0)
-        w *= 2.0 / max(float(w @ delta), 1e-300)  # then the projected class means differ by 2
+        w *= 2.0 / max(float(w @ delta), 1e-300)  # the projected class means now differ by 2
         e = np.sqrt(squares @ (w * w))
         self.at = {"e": np.maximum(e, 1e-3 * e.sum()) if e.any() else np.ones(len(squares))}
         a *= FIRST_SHARE * min(1.0 / max(self._longest(delta), 1e-300), float(np.min(C / a)))

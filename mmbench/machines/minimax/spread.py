@@ -2,13 +2,13 @@
 
     min over w   sx + sy   subject to   t'w = 1,        sx = sqrt(w'Sx w),  sy = sqrt(w'Sy w)
 
-In the MPM, the given vector t is the difference of the class means. Without a ridge, the spread of
-a class is the standard deviation of its decision values. For ``0 < theta < 1``, Cauchy's inequality
+In the MPM, the vector t is the difference of the class means. Without a ridge, the spread of a
+class is the standard deviation of its decision values. For ``0 < theta < 1``, Cauchy's inequality
 gives ``(sx + sy)^2 <= sx^2/theta + sy^2/(1 - theta)``, with equality at ``theta = sx/(sx + sy)``.
 The upper bound on (sx + sy)^2 is the quadratic form w'S w with ``S = Sx/theta + Sy/(1 - theta)``.
 The minimiser of w'S w subject to ``t'w = 1`` is a multiple of ``S^-1 t``. The textbook algorithm
-alternates between updates of w for fixed theta and updates of theta for fixed w. The function
-`minimax` instead solves the equation ``theta = sx/(sx + sy)``, in which sx and sy are the class
+alternates between updates of w for fixed theta and updates of theta for fixed w. Instead, the
+function `minimax` solves the equation ``theta = sx/(sx + sy)``, in which sx and sy are the class
 spreads along the minimiser w for theta. A bracketed secant method determines the log-odds
 ``log(theta/(1 - theta))``.
 
@@ -52,8 +52,8 @@ TINY = np.finfo(float).tiny
 
 #: Minimum distance of the decision boundary from the projected class means, divided by the distance
 #: of the projected class means. If a class has zero spread along w, for example a class of one row,
-#: the optimal decision boundary contains its mean, and rounding errors would decide the sign of
-#: ``f``. The distance is below the default tolerance.
+#: the optimal decision boundary contains the class mean, and rounding errors would decide the sign
+#: of the decision values. LEAST_SHARE is below the default tolerance of the machines.
 LEAST_SHARE = 5e-7
 
 #: The Cholesky factor is stored in float32 if the ridge is at least SINGLE_RIDGE times the mean
@@ -136,7 +136,11 @@ def spreads(w: NDArray, var_x: NDArray, var_y: NDArray) -> NDArray:
 
 
 def inner(share: float) -> float:
-    """Return `share`, the place of the boundary between the class means, off both class means."""
+    """Clip `share` to the interval from LEAST_SHARE to 1 - LEAST_SHARE.
+
+    `share` is the distance of the decision boundary from one projected class mean, divided by the
+    distance of the projected class means.
+    """
     return float(np.clip(share, LEAST_SHARE, 1.0 - LEAST_SHARE))
 
 
@@ -224,7 +228,7 @@ class GramSpread:
         return np.sqrt([decision[side].var() + own for side in (self.y > 0, self.y < 0)])
 
     def gradient(self, c: NDArray, decision: NDArray) -> NDArray:
-        """Return g such that F'g is the gradient of the sum of class spreads at w = F'c.
+        """Return g, where F'g is the gradient of the sum of class spreads at ``w = F'c``.
 
         `decision` is the vector Kc.
         """
@@ -251,7 +255,7 @@ class GramSpread:
         return (t - self.centred(inner.astype(np.float64))) / self.damping
 
     def columns(self, rows: NDArray) -> NDArray:
-        """Return the columns `rows` of the matrix ``L^-1 H K``, shape (n, len(rows))."""
+        """Return the columns of ``L^-1 H K`` with the indices `rows`, shape (n, len(rows))."""
         columns = self.gram[rows].astype(self.dtype)
         columns -= self._means[rows].astype(self.dtype) @ self._sides.T.astype(self.dtype)
         return solve_triangular(
@@ -286,8 +290,8 @@ class GramSpread:
     def _solve(self, logit: float, c: NDArray, accuracy: float) -> tuple[NDArray, float]:
         """Solve ``S F'c = F'target`` by conjugate gradients; return c and its `residual_length`.
 
-        The initial c is `c`, and `accuracy` is the tolerance of `residual_length`, relative to the
-        square root of ``w'S w``.
+        The iteration starts from the argument `c`. `accuracy` is the tolerance of
+        `residual_length`, relative to the square root of ``w'S w``.
         """
         shares = np.array([1.0 + np.exp(-logit), 1.0 + np.exp(logit)])
         weights, damping = self._sides @ (shares / self._counts), self.ridge * shares.sum()

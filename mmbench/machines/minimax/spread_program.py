@@ -15,7 +15,7 @@ equation ``q'x = 1``. With the unit vector e_s, whose entry s is 1, the dual pro
     0 <= a <= p,  ||z_j|| <= zeta_j
 
 The M4 uses four programs in the variables (w, b, sx, sy), where sx and sy are the class spreads.
-Training point z_i has the label y_i, and s_i is the spread of its class:
+Training point z_i has the label y_i, and s_i is sx or sy, the spread of the class of z_i:
 
     margin     min sx + sy + C sum xi     y_i (w'z_i + b) >= 1 - xi_i
     budget     min sum xi                 y_i (w'z_i + b) >= 1 - xi_i,         sx + sy = 2/rho
@@ -24,9 +24,9 @@ Training point z_i has the label y_i, and s_i is the spread of its class:
 
 The program "step" minimises an additional variable t. A margin rho is feasible for the hard-margin
 M4 if and only if the minimum of t in the program "step" is at most 0. If the reduction (parameter
-`nu` of the M4) removes points, each program has one more constraint, on the class means xm and ym.
-With the slack xi_m, the constraint on the class means is ``w'(xm - ym) >= 2 - xi_m`` in "margin"
-and "budget", and ``w'(xm - ym) >= rho (sx + sy) - xi_m`` in "fixed rho" and "step".
+`nu` of the M4) removes points, each program has one more constraint with a slack xi_m. This
+constraint on the class means xm and ym is ``w'(xm - ym) >= 2 - xi_m`` in "margin" and "budget", and
+``w'(xm - ym) >= rho (sx + sy) - xi_m`` in "fixed rho" and "step".
 
 With ``solver="reference"``, the M4 solves one cone program per value of rho, as in the paper. For
 the hard margin, the largest rho is found by bisection (`bisect_rho`). For the soft margin, the
@@ -211,8 +211,8 @@ def _program(
 ) -> SpreadProgram:
     """Return a program with the constraints ``y_i (w'z_i + b) >= side + rho s_i - xi_i``.
 
-    The number s_i is the spread of the class of row i, and the penalty on the slack xi_i is the row
-    weight times `unit`.
+    The number s_i is sx for positive rows and sy for negative rows. The penalty on the slack xi_i
+    is the row weight times `unit`.
     """
     n, k, positive = len(problem.y), len(problem.delta), problem.y > 0
     spreads = -rho * np.column_stack([positive, ~positive])
@@ -240,7 +240,7 @@ def search_budget(problem: MarginProblem, tol: float) -> MarginSolution:
 
     The soft-margin objective is a convex function of the budget. Each solution of the program
     "budget" gives a lower bound on the optimal value. Another lower bound is computed from the
-    program "margin", and the largest lower bound is returned.
+    program "margin". The largest of all lower bounds is returned.
     """
     best = problem.trivial_solution()
 
@@ -273,7 +273,7 @@ def bisect_rho(problem: MarginProblem, tol: float) -> MarginSolution:
 
     def step(rho: float) -> float:
         nonlocal best
-        if rho in (0.0, kappa):  # rho = 0 is feasible, and Clarabel may fail at both ends
+        if rho in (0.0, kappa):  # Clarabel may fail; the signs at both ends are known
             return rho - 0.5 * kappa
         found = solve_program(step_program(problem, rho), "reference", 1e-3 * tol)
         best = best.better(
