@@ -1,4 +1,4 @@
-"""Solutions of max-margin ratio programs with their certificates.
+"""Solutions of max-margin ratio programs, with lower bounds and statuses.
 
 The objective value, the lower bound and the status are computed from the program, the primal vector
 and the dual vector. Objective values and bounds that a solver reports are not used.
@@ -56,8 +56,8 @@ class CertifiedSolution(Result):
     def limited(self, program: Program, tol: float) -> bool:
         """Whether the upper limit on ``sum |u_k|`` is active.
 
-        The upper limit is considered active if two conditions hold: ``sum |u_k|`` exceeds half of
-        the limit, and ``max(1, limit) * violation`` exceeds ``tol * max(1, |value|)``.
+        The limit is considered active if two conditions hold: ``sum |u_k|`` exceeds half of the
+        limit, and ``max(1, limit) * violation`` exceeds ``tol * max(1, |value|)``.
         """
         binds = self.violation * max(1.0, program.limit) > tol * max(1.0, abs(self.value))
         return bool(binds and np.abs(self.u).sum() > program.limit / 2)
@@ -80,8 +80,8 @@ def certify(
     lam = balanced(lam, program.y, program.cost)
     margins = program.forward(u) + program.y * b
     value = value_of(program, u, margins)
-    # rounding errors may cause margins just below 1; the factor `scale` makes these margins at
-    # least 1, and is used if it decreases the objective value
+    # Rounding errors may cause margins just below 1. Multiplying u and b by `scale` raises these
+    # margins to at least 1. The multiples are used if the objective value decreases.
     missed = (margins < 1) & (margins > 1 - ROUNDED_MARGIN) & (program.cost > 0)
     scale = 1 / float(margins[missed].min(initial=1.0))
     if scale * np.abs(u).sum() <= limit:
@@ -120,7 +120,7 @@ def with_status(solution: CertifiedSolution, tol: float) -> CertifiedSolution:
 
 
 def best(program: Program, solutions: Sequence[CertifiedSolution], tol: float) -> CertifiedSolution:
-    """Combine the primal vector of lowest objective value with the dual vector of highest bound."""
+    """Combine the primal vector of lowest `value` with the dual vector of highest `bound`."""
     lowest = min(solutions, key=lambda solution: solution.value)
     highest = max(solutions, key=lambda solution: solution.bound)
     if lowest is highest:
@@ -132,7 +132,7 @@ def best(program: Program, solutions: Sequence[CertifiedSolution], tol: float) -
 def constant_bias(program: Program) -> float:
     """Return the optimal b for w = 0: the label of the class with the larger sum of penalties.
 
-    If the two sums of slack penalties are equal, the sums of the sample weights are compared.
+    If both classes have the same sum of slack penalties, their sums of sample weights are compared.
     """
     negative, positive = zip(program.class_cost.round(9), program.class_sizes, strict=True)
     return 1.0 if positive >= negative else -1.0
@@ -164,7 +164,7 @@ def trivial_if_constant(program: Program, solution: CertifiedSolution) -> Certif
 def recertified(
     program: Program, solution: CertifiedSolution, tol: float
 ) -> CertifiedSolution | None:
-    """Return `solution` if it is also optimal with the slack penalties of `program`, else None.
+    """Return `solution` if it is also optimal for `program`, otherwise None.
 
     A solution with zero slacks stays optimal for all slack penalties that are at least the
     multipliers lam. Therefore a separable pair of classes has the same solution for all

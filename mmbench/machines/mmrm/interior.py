@@ -6,11 +6,11 @@ The last row of A belongs to the upper limit on the coefficients, ``-sum(u)/limi
 right-hand side `right` is -1 in the last row and 1 in all other rows. The dual variables are the
 multipliers lam of the rows, between 0 and `cost`, and the reduced costs ``s = c - A'lam >= 0``. The
 iterations reduce the complementarity products ``u s``, ``xi (cost - lam)`` and ``z lam`` to zero at
-the same rate. Each iteration consists of Mehrotra's predictor and corrector step.
-`mmbench.solvers.interior_point` is not used, since it eliminates the unknowns of the rows and
-solves for one weight per feature. Here each column of A has a coefficient in u, and there are
-usually as many columns as rows, so that this elimination would not make the equations smaller. Let
-Theta be the diagonal matrix with the entries ``u/s``, and D the diagonal matrix with the entries
+the same rate. Each iteration consists of Mehrotra's predictor and corrector step. The method in
+`mmbench.solvers.interior_point` is not used. That method eliminates the unknowns of the rows and
+solves for one weight per feature. Here, u has one coefficient per column of A. Since A usually has
+as many columns as rows, the elimination would not make the equations smaller. Let Theta be the
+diagonal matrix with the entries ``u/s``, and D the diagonal matrix with the entries
 ``xi/(cost - lam) + z/lam``. The Newton equations for the step (du, dlam, db) have the right-hand
 sides r, r_u and r_b:
 
@@ -114,7 +114,7 @@ def first_iterate(u: NDArray, margins: NDArray, lam: NDArray, c: NDArray) -> Ite
 
 
 def size_of(c: NDArray) -> float:
-    """Return the mean magnitude of the objective coefficients c, or 1 if it is a rounding error."""
+    """Return the mean magnitude of the objective coefficients c, or 1 if c is a rounding error."""
     mean = float(np.abs(c).mean())
     return mean if mean > ROUNDED_COST else 1.0
 
@@ -133,7 +133,7 @@ MAX_CG_STEPS, MAX_CG_STEPS_OF_LARGE = 25, 300
 #: Number of iterative refinement steps of the Newton equations.
 MAX_REFINEMENTS = 2
 
-#: Lower bound on the largest magnitude in a matrix column. This bound avoids a division by zero.
+#: Lower bound on the largest magnitude in a matrix column, to avoid a division by zero.
 SMALLEST_SCALE = 1e-300
 
 #: Relative increases of the diagonal in `reduced`, tried in turn until the Cholesky factorization
@@ -162,7 +162,7 @@ def reduced(
     part = np.column_stack([A * np.sqrt(weight), np.sqrt(theta) * y])
     for shift in DIAGONAL_SHIFTS:
         matrix = dsyrk(1.0, part.T, trans=1, lower=1)
-        entries = np.einsum("ii->i", matrix)  # a view
+        entries = np.einsum("ii->i", matrix)  # a view of the diagonal
         entries[:] = (entries + diagonal) * (1 + shift)
         factor, failure = dpotrf(matrix, lower=1, clean=0, overwrite_a=1)
         if not failure:
@@ -274,7 +274,7 @@ class LowRank:
         return LowRank(self.left[rows], self.right[columns])
 
     def with_row(self, row: NDArray) -> LowRank:
-        """Return the matrix with a row appended."""
+        """Return the matrix with the vector `row` appended as the last row."""
         left = np.zeros((len(self.left) + 1, self.left.shape[1] + 1))
         left[:-1, :-1], left[-1, -1] = self.left, 1.0
         return LowRank(left, np.column_stack([self.right, row]))
@@ -304,7 +304,7 @@ def of_low_rank(A: LowRank, y: NDArray, diagonal: NDArray, weight: NDArray) -> N
     return refined(A, y, diagonal, 1 / weight, solve)
 
 
-#: Step length as a fraction of the step length at which the first variable becomes zero.
+#: Step length, divided by the step length at which the first variable becomes zero.
 BOUNDARY_FRACTION = 0.995
 
 #: If a step of `reduced` increases the primal residual above REDUCED_RESIDUAL_LIMIT, `whole`
@@ -320,12 +320,12 @@ MAX_WHOLE_ORDER = 2 * SMALL_PART_ROWS + 1
 
 
 class LpInteriorPoint:
-    """Interior-point method for one program.
+    """Interior-point method for one linear program.
 
     A further call of `run` with a smaller tolerance continues from the last iterate. The upper
     limit ``sum(u) <= limit`` is appended to `A`, `y` and `cost` as the last row. The argument
-    `multiplier` is the initial multiplier of ``sum(u) <= limit``. By default, `multiplier` is the
-    mean of the products ``z_i lam_i`` over the rows, divided by `limit`.
+    `multiplier` is the initial multiplier of ``sum(u) <= limit``. If `multiplier` is None, the
+    initial multiplier is the mean of the products ``z_i lam_i`` over the rows, divided by `limit`.
     """
 
     def __init__(
@@ -369,10 +369,10 @@ class LpInteriorPoint:
     def run(self, tol: float, max_iter: int = 100) -> bool:
         """Iterate until the relative sum of the complementarity products is below `tol`.
 
-        The sum is relative to ``1 + |objective|``. The residuals of the constraints must be below
-        ``10 * max(tol, 1e-9)``, too. Returns True if the tolerance is reached, or if the objective
-        value proves that the program is unbounded. Returns False if steps are too short, if values
-        are not finite, or if the maximum number of iterations or the time limit is reached.
+        The sum is divided by ``1 + |objective|``. The tolerance of the constraint residuals is
+        ``10 * max(tol, 1e-9)``. Returns True if the tolerance is reached, or if the objective value
+        proves that the program is unbounded. Returns False if steps are too short, if values are
+        not finite, or if the maximum number of iterations or the time limit is reached.
         """
         for k in range(max_iter):
             size = 1 + abs(self.objective)

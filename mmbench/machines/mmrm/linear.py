@@ -2,10 +2,10 @@
 
 Program (28) has one column per feature. HiGHS solves a program of 256 columns and 1214 rows in 0.7
 s. If there are at least 200 rows, an interior-point method in the space of the features is tried
-before HiGHS. The last iterate of the interior-point method is improved by the exact vertex that its
-active constraints define. HiGHS and the interior-point method may fail if features are nearly
-equal. If both methods fail, the features are replaced by their principal components, and program
-(28) is solved again. The principal components are scaled to standard deviation 1.
+before HiGHS. The last iterate of the interior-point method is improved by the exact vertex that the
+iterate's active constraints define. HiGHS and the interior-point method may fail if features are
+nearly equal. If both methods fail, the features are replaced by their principal components, and
+program (28) is solved again. The principal components are scaled to standard deviation 1.
 """
 
 from dataclasses import replace
@@ -33,8 +33,8 @@ from mmbench.solvers.rows import weighted_product
 #: Relative duality gap at which the interior-point method stops.
 GAP_TOLERANCE = 1e-10
 
-#: Ridge on the diagonal of the Newton equations, relative to the sum of the weights that the rows
-#: have in these equations.
+#: Ridge on the diagonal of the Newton equations, relative to the sum of the row weights in these
+#: equations.
 RIDGE = 1e-12
 
 #: A principal component is used if its standard deviation exceeds LEAST_SPREAD times the largest
@@ -51,7 +51,7 @@ LEAST_ROOM = 1.01
 def solve_linear(
     program: LinearProgram, tol: float = 1e-6, solver: str = "auto"
 ) -> CertifiedSolution:
-    """Solve the linear program (28), after an exact test of whether it is bounded.
+    """Solve the linear program (28), after an exact test of boundedness.
 
     If the program is unbounded, ``facts["bounded_from_factor"]`` is the smallest factor by which
     all slack penalties must be multiplied so that the program is bounded.
@@ -69,7 +69,7 @@ def solve_linear(
 
 
 def _solved(program: LinearProgram, tol: float, solver: str) -> CertifiedSolution:
-    """Solve a bounded program (28) with the features of `program`."""
+    """Solve program (28), which must be bounded, in the features of `program`."""
     if len(program.y) >= LEAST_ROWS and solver in ("auto", "interior"):
         found = solve_in_features(program, tol)
         if found is not None and found.status is Status.OPTIMAL:
@@ -80,16 +80,16 @@ def _solved(program: LinearProgram, tol: float, solver: str) -> CertifiedSolutio
     # HiGHS satisfies the dual constraints A'lam = c only up to a tolerance. A residual v of A'lam =
     # c lowers the certified bound by v times the coefficient limit. The multipliers lam_i =
     # 1/n_class satisfy A'lam = c up to rounding errors. If no slack penalty is below 1/n_class,
-    # these multipliers are dual feasible, and their sum, 2, is a lower bound on the optimal value.
-    # The optimal value is 2 if some w and b give every row the margin 1.
+    # these multipliers are dual feasible, and the sum of these multipliers, 2, is a lower bound on
+    # the optimal value. The optimal value is 2 if some w and b give every row the margin 1.
     lam = np.minimum(program.cost, program.class_shares)
     return best(program, [found, certify(program, found.u, found.b, lam, tol)], tol)
 
 
 def _solved_by_directions(program: LinearProgram, tol: float, solver: str) -> CertifiedSolution:
-    """Solve a bounded program (28) with scaled principal components in place of the features.
+    """Solve program (28), which must be bounded, in scaled principal components.
 
-    The optimal value is the same as with the features, since the machine is affine invariant.
+    Principal components do not change the optimal value, since the machine is affine invariant.
     """
     # principal components are necessary if two features differ by less than the tolerance of HiGHS
     Z = np.asarray(program.Z)
@@ -130,16 +130,16 @@ class _Ratio(HingeInteriorPoint):
         return self.c - self.at["v"], 0.0
 
     def _system(self) -> tuple[float, NDArray, NDArray]:
-        # if features are linearly dependent, the ridge keeps the steps finite; it leaves a
-        # residual, which the next step corrects
+        # if features are linearly dependent, the ridge keeps the steps finite, and leaves a
+        # residual that the next step corrects
         return RIDGE * float(self.weight.sum()), *super()._system()[1:]
 
 
 def solve_in_features(program: LinearProgram, tol: float) -> CertifiedSolution | None:
     """Solve (28) by an interior-point method and an exact vertex.
 
-    The vertex is defined by the active constraints at the last iterate. Returns None if a penalty
-    on slack is too small for the initial multipliers 1/n_class.
+    The active constraints of the last iterate define the vertex. Returns None if a slack penalty is
+    too small for the initial multipliers 1/n_class.
     """
     lam = program.class_shares
     if np.any(program.cost < LEAST_ROOM * lam):
@@ -176,7 +176,7 @@ def _feasible(program: LinearProgram, lam: NDArray) -> NDArray:
 
 
 def critical_factor(program: LinearProgram) -> float:
-    """Return the smallest factor that, applied to all slack penalties, makes program (28) bounded.
+    """Return the smallest factor of all slack penalties with which program (28) is bounded.
 
     If all slack penalties are C, the returned factor is C*/C, where C* is the smallest C with which
     the program is bounded:

@@ -15,9 +15,9 @@ enough, the solution maximises the margin ratio ``rho = d_b/d_w`` (20). In the p
 d_b is the gap between the classes, and d_w is the distance of the class means minus this gap.
 
 With ``solver="auto"``, MMRM checks the conditions of the following table from top to bottom, and
-uses the first route whose condition holds. `Fit.route` is the name of the route used. The table is
-for n rows and d features. The warm start of a kernel program is the solution for another C. If
-there is none, the solution of an SVM is used.
+uses the first route (algorithm) whose condition holds. `Fit.route` is the name of the route used.
+The table is for n rows and d features. The warm start of a kernel program is the solution for
+another C if available, and otherwise the solution of an SVM.
 
 ============ ============================================== ==================================
 route        when                                           cost
@@ -34,13 +34,14 @@ route        when                                           cost
                                                             kernel matrix of low rank r
 ============ ============================================== ==================================
 
-The certificate of every route is computed from the whole program. If "interior" does not reach the
-tolerance, "whole" is tried, and vice versa. However, "whole" is omitted if there are more than 4000
-rows and the kernel matrix has no low-rank factor. If "interior" and "whole" fail and there are at
-most 4000 rows, "highs" is tried. If all routes fail, the solution with the lowest objective value
-is combined with the highest lower bound. `benchmarks/peers.py` compares the training times of
-"auto" and "highs". `benchmarks/mmrm_grid.py` records statuses and gaps on the automatic grid.
-`benchmarks/routes.py` measures the time of "whole" for kernel matrices of low rank.
+For every route, the objective value, the lower bound and the status are computed from the whole
+program. If "interior" does not reach the tolerance, "whole" is tried, and vice versa. However,
+"whole" is omitted if there are more than 4000 rows and the kernel matrix has no low-rank factor. If
+"interior" and "whole" fail and there are at most 4000 rows, "highs" is tried. If all routes fail,
+the solution with the lowest objective value and the highest lower bound are returned.
+`benchmarks/peers.py` compares the training times of "auto" and "highs". `benchmarks/mmrm_grid.py`
+records statuses and gaps on the automatic grid. `benchmarks/routes.py` measures the time of "whole"
+for kernel matrices of low rank.
 
 References
 ----------
@@ -103,7 +104,7 @@ MOST_GRAM_BYTES = 1.4e9
 MIN_COST, MAX_COST = 1e-100, 1e100
 
 #: Range of the coefficient limit. With a smaller limit, the decision values would be constant up to
-#: CONSTANT_DECISION_RANGE. A larger limit multiplies every rounding error of the lower bound.
+#: CONSTANT_DECISION_RANGE. A larger limit increases the rounding errors of the lower bound.
 LEAST_LIMIT, LARGEST_LIMIT = 1e-6, 1e100
 
 #: The dispersion of the decision values within the classes is considered zero if it is at most
@@ -126,8 +127,8 @@ class MMRM(WeightedClassifier):
         "margin_ratio", "separable" (True if all slacks are zero) and, for ``rbf`` and ``poly``,
         "at_coefficient_limit" (see Notes).
     margin_ratios_ : ndarray of shape (n_pairs,)
-        Margin ratio rho of each pair of classes on the training rows; negative if the projections
-        of the classes overlap.
+        Margin ratio rho of each pair of classes on the training rows. The margin ratio is negative
+        if the projections of the classes overlap.
     dual_coef_ : ndarray of shape (n_pairs, n_support)
         Coefficients alpha and -beta of each pair of classes (``rbf``, ``poly``).
 
@@ -139,17 +140,17 @@ class MMRM(WeightedClassifier):
     A machine with the status "unbounded" or "trivial" predicts the same class for every row: the
     class with the larger sum of slack penalties, or the larger class if the two sums are equal. The
     statuses "unbounded" and "trivial" describe the optimisation problem, not a failure of the
-    solver. The status is "unbounded" if C is so small that the program has no minimum; for a kernel
-    machine, if some coefficients within the limit below have a negative objective value. The status
-    is "trivial" if w = 0 is optimal. If the classes have different sizes, w = 0 is optimal for a
-    range of C. If the mean of the smaller class lies among the points of the larger class, w = 0
-    may be optimal for every C. ``class_weight="balanced"`` avoids the status "trivial" for classes
-    of different sizes.
+    solver. The status is "unbounded" if C is so small that the program has no minimum. The status
+    of a kernel machine is "unbounded" if some coefficients within the coefficient limit (see below)
+    have a negative objective value. The status is "trivial" if w = 0 is optimal. If the classes
+    have different sizes, w = 0 is optimal for a range of C. If the mean of the smaller class lies
+    among the points of the larger class, w = 0 may be optimal for every C.
+    ``class_weight="balanced"`` avoids the status "trivial" for classes of different sizes.
 
     If the kernel is smooth and features are few, the Gram matrix may be singular in double
     precision. Then problem (30) has no solution in double precision: coefficients of 1e12 and more
-    still lower the objective, since they fit rounding errors of the kernel values. The kernel
-    machine therefore solves problem (30) with the coefficient limit::
+    still lower the objective, since these coefficients fit rounding errors of the kernel values.
+    The kernel machine therefore solves problem (30) with the coefficient limit::
 
         (sum_k alpha_k + sum_l beta_l) |mean_i k(x_i, x_i)| <= coefficient_limit.
 
@@ -161,13 +162,13 @@ class MMRM(WeightedClassifier):
     lower `bound` by about 1e-10 times the objective value.
 
     The program (28) of the linear machine has no coefficient limit. However, `bound` is a lower
-    bound only on the objective values of weights w with ``sum_k |w_k| sigma_k <=
-    coefficient_limit``, where sigma_k is the standard deviation of feature k. If the sum is larger
-    for the returned w, it takes the place of the limit. If features are nearly equal, the features
-    of program (28) are replaced by their principal components, scaled to standard deviation 1. The
-    coefficient limit then applies to the weights of the scaled principal components. Principal
-    components are omitted if their standard deviation before scaling is at most 1e-8 times the
-    largest standard deviation.
+    bound only on the objective values of weights w with
+    ``sum_k |w_k| sigma_k <= coefficient_limit``, where sigma_k is the standard deviation of feature
+    k. If the returned w has a larger sum, the limit in this condition is replaced by the sum. If
+    features are nearly equal, the features of program (28) are replaced by their principal
+    components, scaled to standard deviation 1. The coefficient limit then applies to the weights of
+    the scaled principal components. Principal components are omitted if their standard deviation
+    before scaling is at most 1e-8 times the largest standard deviation.
 
     Examples
     --------
@@ -338,7 +339,7 @@ def slack_costs(
 
 
 def margin_facts(y: NDArray, margins: NDArray, weights: NDArray | None = None) -> dict[str, Any]:
-    """Return the margin ratio (20) of the two classes, and whether all slacks are zero.
+    """Return a dictionary: the margin ratio (20) of the classes, and whether all slacks are zero.
 
     The margin ratio is computed from decision values f instead of projections f - b, since b
     cancels. The margin ratio (20) is ``d_b / d_w`` with ``d_b = min f(x_i) - max f(y_j)`` (7) and
@@ -358,7 +359,7 @@ def margin_facts(y: NDArray, margins: NDArray, weights: NDArray | None = None) -
 
 
 def ratio_bias(y: NDArray, margins: NDArray, b: float, weights: NDArray | None = None) -> float:
-    """Return the b of (22), for which both classes have the same ratio of margin to dispersion.
+    """Return the b of (22), with which both classes have the same ratio of margin to dispersion.
 
     Let ``p = f - b`` be the projections of the rows, with the decision values f and the intercept
     b. Let x* and y* be the positive and the negative row nearest to the other class, and x_mean and
@@ -391,7 +392,7 @@ def _gram(problem: BinaryProblem) -> NDArray | KernelMatrix:
     """
     n = len(problem.y)
     most = min(MOST_GRAM_BYTES, available_bytes() / 2, allowed_bytes() / 2)
-    # with blocks, training takes up to twice as long as with a stored kernel matrix
+    # without a stored kernel matrix, training takes up to twice as long
     stored = problem.given_gram is not None or n <= STORED_ROWS or 8 * n**2 <= most
     return problem.gram if stored else problem.blocks(None)
 

@@ -46,7 +46,7 @@ COEFFICIENT_LIMIT = 2.0**20
 
 #: If there are at least LEAST_ROWS rows, the linear program (28) is first solved by an
 #: interior-point method. For at least LEAST_ROWS rows, and for sparse features, the standardised
-#: features are not stored, but applied as a linear operator.
+#: features are represented by a linear operator instead of an array.
 LEAST_ROWS = 200
 
 #: A feature is considered constant if its range is at most ROUNDING times its largest magnitude.
@@ -282,7 +282,7 @@ def without_repeats(X: NDArray, y: NDArray, cost: NDArray) -> NDArray:
 
 
 def _sparse_keys(X: Any, y: NDArray) -> NDArray:
-    """Return one number per sparse row, the same number for rows with equal entries and labels."""
+    """Return one number per sparse row; rows with equal entries and labels have equal numbers."""
     X = X.copy()
     X.sum_duplicates()
     X.eliminate_zeros()
@@ -301,7 +301,8 @@ class Guess:
     """Warm start of a kernel program: coefficients u, shape (n_columns,), and margins, (n_rows,).
 
     The warm start is the solution of an MMRM with another C, or of an SVM with the same slack
-    penalties. The coefficients u are nonnegative, and only their ratios need to be accurate.
+    penalties. The coefficients u are nonnegative, and need to be accurate only up to a common
+    factor.
     """
 
     u: NDArray
@@ -331,8 +332,8 @@ def low_rank_factor(
 
     Return None if the rank of K exceeds `most`, or if K is indefinite. `diagonal` is the diagonal
     of the Gram matrix K, and is overwritten. `block` returns the submatrix of K for given rows and
-    columns. `block` is called only for the pivot columns of K and for a sample of rows and columns,
-    which serves to test the rank of K and the accuracy of F.
+    columns. `block` is called only for the pivot columns of K and for a sampled submatrix of K. The
+    sampled submatrix is used to test the rank of K and the accuracy of F.
     """
     n, largest = len(diagonal), float(diagonal.max())
     if most < 1 or largest <= 0:

@@ -2,10 +2,10 @@
 
 A restricted program has a subset of the rows and columns of the kernel program. In each round, an
 interior-point method solves the restricted program to a coarse tolerance. Rows and columns outside
-the restricted program are added if the iterate violates their constraints. Every round starts from
-the same warm start. If no constraint is violated, the iterate is refined, and the exact vertex of
-its active constraints is computed by one LU factorization. At the exact vertex, the constraints of
-all omitted rows and columns are tested again.
+the restricted program are added if the solution violates the constraints of these rows and columns.
+Every round starts from the same warm start. If no constraint is violated, the iterate is refined,
+and the exact vertex of its active constraints is computed by one LU factorization. At the exact
+vertex, the constraints of all omitted rows and columns are tested again.
 
 A restricted program may be unbounded, since some objective coefficients c_k are negative. Therefore
 each restricted program has one additional row per class: the mean of the omitted rows of the class.
@@ -55,7 +55,7 @@ PRICING_TOLERANCE = 1e-7
 
 @dataclass(frozen=True)
 class RestrictedOptimum:
-    """An optimum or iterate of a restricted program, extended to the whole program."""
+    """An optimum or iterate of a restricted program, extended to all rows and columns."""
 
     u: NDArray
     b: float
@@ -98,9 +98,9 @@ class RestrictedProgram:
         return self._certified(optimum or self._optimum(self._start()))
 
     def _start(self) -> LpInteriorPoint:
-        """Return an interior-point method that starts at the warm start, with lam_i = 1/n_class.
+        """Return an interior-point method for the restricted program, started at the warm start.
 
-        The multipliers ``lam_i = 1/n_class`` satisfy ``A'lam = c``.
+        If the slack penalties are large enough, the initial multipliers satisfy ``A'lam = c``.
         """
         program, columns = self.program, self.columns
         A, y, cost, margins = self._with_class_means()
@@ -210,7 +210,7 @@ class RestrictedProgram:
     def _certified(self, optimum: RestrictedOptimum) -> CertifiedSolution:
         """Certify the optimum with the coefficients outside `support` set to zero.
 
-        If this gives a status other than "optimal", the optimum is certified with all coefficients.
+        If the solution is not optimal, the optimum is certified again with all coefficients.
         """
         u = np.zeros_like(optimum.u)
         u[optimum.support] = optimum.u[optimum.support]

@@ -49,8 +49,8 @@ def partition_of(iterate: LpInteriorPoint, rows: NDArray, columns: NDArray) -> P
     Each complementarity product, for example ``u_k s_k``, has two factors. Each factor is divided
     by the largest factor of the same kind (``cost - lam`` by the largest slack penalty), and the
     factor with the smaller quotient is considered zero. `rows` and `columns` are the indices of the
-    iterate's rows and columns in the whole program. The last rows of an iterate are the class means
-    of omitted rows and the coefficient limit. The partition contains no index for these rows.
+    iterate's rows and columns in the whole program. The last rows of an iterate, the class means of
+    omitted rows and the coefficient limit, have no index in the partition.
     """
     point, first = iterate.point, slice(len(rows))
     # the last entries of xi, z and lam belong to the coefficient limit, and are omitted
@@ -161,7 +161,8 @@ def solve_reference(
     )
     right = np.ones(n)
     if program.nonnegative:
-        # HiGHS omits coefficients below 1e-9, so that 1 / limit would be too small for large limits
+        # HiGHS omits matrix entries below 1e-9, and 1 / limit would be smaller if the limit is
+        # large
         unit = min(program.limit, COEFFICIENT_LIMIT)
         limit = np.append(np.full(k, -1 / unit), np.zeros(1 + n))
         matrix = sparse.vstack([matrix, limit[None]], format="csr")

@@ -1,8 +1,8 @@
 """Interior-point method for a whole kernel program, without a restriction to a subset of the rows.
 
 If most rows have margins below 1, a restricted program has no advantage over the whole program. If
-the kernel is smooth, coefficients of 1e5 and more cancel in the decision values. Because of this
-cancellation, the columns of A are shifted, and there are two starting points.
+the kernel is smooth, terms with coefficients of 1e5 and more cancel in the decision values. Because
+of this cancellation, the columns of A are shifted, and two starting points are used.
 
 Multiples of the labels y may be subtracted from the columns of A, since b is free and ``y'lam =
 0``. Up to the value of the intercept b, the program is equivalent to the program with the shifted
@@ -16,8 +16,8 @@ If the kernel is smooth, all dual feasible points have tiny reduced costs ``s = 
 Therefore the first starting point has tiny reduced costs s and large coefficients ``u_k = mu/s_k``,
 with the same number mu for all k. On 18 programs (Pima and Heart, 3 values of gamma, 3 of C), two
 choices of the initial reduced costs were compared: tiny values, and the mean of ``|c_k|``. With the
-mean of ``|c_k|``, steps become too short in 14 of the 18 programs. The other 4 programs take 1.6 to
-2.7 times as many iterations with the mean as with tiny values.
+mean of ``|c_k|``, steps become too short in 14 of the 18 programs. On the other 4 programs, the
+mean takes 1.6 to 2.7 times as many iterations as tiny values.
 
 If the classes overlap little or one class is rare, large coefficients do not cancel in the decision
 values, and all steps from the first starting point are short. If the first starting point does not
@@ -102,7 +102,7 @@ class Shifted(KernelProgram):
         return self.A @ u
 
     def adjoint(self, lam: NDArray) -> NDArray:
-        """Return A'lam, where the shifted matrix A is not symmetric."""
+        """Return A'lam; the shifted matrix A is not symmetric."""
         return lam @ self.A
 
     def original(self, u: NDArray, b: float) -> tuple[NDArray, float]:
@@ -132,8 +132,8 @@ def solve_whole(program: KernelProgram, guess: Guess, tol: float) -> CertifiedSo
 def _start(program: Shifted, guess: Guess, large: bool) -> LpInteriorPoint:
     """Return an interior-point method that starts at large coefficients or at the warm start.
 
-    In each class, the initial multipliers are proportional to the slack penalties, and sum to 1 (to
-    less, if the slack penalties of a class sum to less than 1).
+    In each class, the initial multipliers are proportional to the slack penalties. The multipliers
+    of a class sum to 1, or to less if the slack penalties are too small.
     """
     rows = program.rows
     cost, c, margins, y = program.cost[rows], program.c[rows], guess.margins[rows], program.y[rows]
@@ -154,7 +154,7 @@ def _start(program: Shifted, guess: Guess, large: bool) -> LpInteriorPoint:
 def _candidates(
     program: KernelProgram, shifted: Shifted, iterate: LpInteriorPoint, tol: float
 ) -> list[CertifiedSolution]:
-    """Certify up to three solutions: the iterate, w = 0, and the vertex near the iterate."""
+    """Certify up to three solutions: the iterate, w = 0, and the vertex defined by the iterate."""
     rows, columns = program.rows, program.columns
     u, lam = np.zeros(program.n_columns), np.zeros(len(program.y))
     u[columns], lam[rows] = iterate.point.u, iterate.point.lam[:-1]
