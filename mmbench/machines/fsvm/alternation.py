@@ -1,9 +1,9 @@
-"""The alternating algorithm of the F-SVM for the hyperplanes and the transformation's matrix M.
+"""The alternating algorithm of the F-SVM for the hyperplanes and the matrix M.
 
-The algorithm alternates two steps: the SVMs are trained for a fixed matrix M, and an M-step changes
-M for fixed hyperplanes. The columns of the matrix W are the normal vectors of the hyperplanes, one
-per pair of classes. The matrix S is the scatter matrix, and the penalty on ``tr(MS)`` is rho = 1
-(see `pair_svms`). An M-step decreases the following function of M, with eps = 0 for the variant
+The algorithm alternates two steps: training the SVMs for a fixed matrix M, and an update of M for
+fixed hyperplanes (M-step). The columns of the matrix W are the normal vectors of the hyperplanes,
+one per pair of classes. The matrix S is the scatter matrix, and the penalty on ``tr(MS)`` is rho =
+1 (see `pair_svms`). An M-step decreases the following function of M, with eps = 0 for the variant
 "pg":
 
     1/2 tr(M^{-1} (WW' + eps I)) + tr(MS),     S = diag(s)
@@ -44,7 +44,7 @@ def gradient_steps(M: NDArray, W: NDArray, s: NDArray, max_steps: int = MAX_STEP
     """Take projected gradient steps on ``1/2 tr(M^{-1}WW') + tr(MS)``, (20)-(22) of the paper.
 
     If a step would increase the objective, its step size is halved until the objective does not
-    increase. In the paper, step sizes are not halved, so that the gradient steps may diverge.
+    increase. In the paper, step sizes are not halved, and the gradient steps may diverge.
     """
     M, W = np.asfortranarray(M), np.asfortranarray(W)
     # A gradient step adds a positive semidefinite matrix to M, and subtracts the step size times S.
@@ -123,22 +123,22 @@ def alternate(
     starts: Sequence[NDArray] | None = None,
     max_steps: int = 10**7,
 ) -> JointSolution:
-    """Alternate between SVMs and M-steps, starting at the semi-whitening ``M = S^{-1/2}`` (17).
+    """Alternate between SVMs and updates of M (M-steps), starting at ``M = S^{-1/2}`` (17).
 
-    `first` contains the semi-whitened rows of each pair of classes. The alternation ends after
-    `rounds` rounds, or if the relative decrease of the objective in a round is at most `decrease`.
-    If eps is positive, an M-step computes `closed_form_root`. If eps is 0, an M-step consists of
-    gradient steps. `max_steps` is the maximum number of iterations of the SVM solver per pair,
-    summed over the rounds.
+    `first` contains the rows of each pair of classes, semi-whitened (transformed for
+    ``M = S^{-1/2}``). The alternation ends after `rounds` rounds, or if the relative decrease of
+    the objective in a round is at most `decrease`. If eps is positive, an M-step computes
+    `closed_form_root`. If eps is 0, an M-step consists of gradient steps. `max_steps` is the
+    maximum number of iterations of the SVM solver per pair, summed over the rounds.
 
     The status of the returned solution is the worst status of its SVMs. `JointSolution.state`
-    contains the dual variables of the SVMs that are trained before the first M-step.
+    contains the dual variables of the first SVMs, trained with ``M = S^{-1/2}``.
     """
     route = "semi-whitened SVM" if not rounds else "closed M-steps" if eps else "gradient M-steps"
     few = max(len(pair.y) for pair in first) <= INTERIOR_ROWS_IN_SEARCH
     if rounds and solver == "auto" and few and tol < SEARCH_TOL:
-        # All SVMs use one solver. The solutions of different solvers differ in the last digits, and
-        # these differences could change the number of rounds.
+        # All SVMs are trained by one solver. The solutions of different solvers differ in the last
+        # digits, and these differences could change the number of rounds.
         solver = "pairwise"
     root = np.diag(rows.s**-0.25)
     M = np.diag(1.0 / np.sqrt(rows.s))
@@ -202,8 +202,8 @@ def lower_bound_eps(planes: Hyperplanes, s: NDArray, eps: float) -> float:
     For dual variables a that satisfy the constraints in `lower_bound`, the dual objective is
     ``sum a + sqrt(2 eps) tr((S - 1/2 QQ')^{1/2})``, with the matrix Q of `lower_bound`. The dual
     objective is computed for several feasible multiples of the SVMs' dual variables, and the
-    largest value is returned. The largest feasible multiple may not be the best, since the slope of
-    the matrix square root is infinite on the boundary of the feasible set.
+    largest value is returned. Smaller multiples than the largest feasible multiple may be better,
+    since the slope of the matrix square root is infinite on the boundary of the feasible set.
     """
     size = float(np.linalg.norm(planes.q / np.sqrt(s)[:, None], 2))
     largest = min(1.0, np.sqrt(2.0) / max(size, 1e-300))

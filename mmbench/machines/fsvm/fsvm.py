@@ -24,12 +24,12 @@ pairs of classes, the columns of a matrix W are the normal vectors. The norm in 
 nuclear norm ``||S^{1/2}W||_*``, which is the sum of the singular values.
 
 The paper's algorithm 1 alternates between SVMs and gradient steps in M, and starts at the
-semi-whitening ``M ~ S^{-1/2}`` (17). Algorithm 1 ends inside the cone of positive definite
-matrices, before it reaches the optimal M on the boundary. After algorithm 1, `Fit.gap` is the
+semi-whitening ``M ~ S^{-1/2}`` (17). Algorithm 1 ends at a matrix M inside the cone of positive
+definite matrices, but the optimal M lies on the boundary. After algorithm 1, `Fit.gap` is the
 relative gap between the last objective value and a lower bound on the optimal value F*. Even if
 ``C / sqrt(rho)`` is fixed, the solution found by algorithm 1 depends on rho, because the step sizes
 of algorithm 1 do not scale with M. This implementation computes all variants for ``rho = 1``, and
-converts the solution to the given rho (see `mmbench.machines.fsvm.pair_svms`).
+converts the solution to the parameter rho (see `mmbench.machines.fsvm.pair_svms`).
 
 The following table lists the variants and the routes (`Fit.route`). An SVM without a warm start is
 solved by sequential minimal optimisation (SMO). If there are more than 1000 rows (2000 in a grid
@@ -53,8 +53,8 @@ opt     "reference"         ``solver="reference"``           one cone program, s
 
 With a kernel, the CPU time of the variant "pg" grows like n^3, because the number of principal
 components grows with the number n of rows. At 2000 rows (50 normally distributed features, rbf,
-gamma = 0.02), the M-steps of "pg" take 40 % of the time, the SVMs 21 %, the eigendecomposition 14
-%, and all other computations 25 %.
+gamma = 0.02), the updates of M (M-steps) of "pg" take 40 % of the time, the SVMs 21 %, the
+eigendecomposition 14 %, and all other computations 25 %.
 
 References
 ----------
@@ -93,15 +93,15 @@ from mmbench.machines.fsvm.pair_svms import (
 from mmbench.machines.kernel_pca import Spectrum, spectrum
 from mmbench.machines.svm import FEW_ROWS, SVM
 
-#: Default fraction of the variance that the principal components of a kernel explain, as in the
-#: authors' code.
+#: Default fraction of the variance explained by the principal components of a kernel machine, as in
+#: the authors' code.
 KERNEL_SHARE = 0.9
 #: Tolerance of the relative duality gap in the alternating direction method of multipliers (ADMM),
 #: as a multiple of `tol`.
 SHARED_GAP_TOLERANCE_FACTOR = 10
 #: If no pair of classes has more than FEW_ROWS rows, `tol` is multiplied by FEW_ROWS_FACTOR outside
-#: a grid search. Then, training with one row of weight 2 and training with two equal rows give
-#: decision values that agree to seven digits.
+#: a grid search. With this tolerance, training with one row of weight 2 and training with two equal
+#: rows give decision values that agree to seven digits.
 FEW_ROWS_FACTOR = 1e-3
 #: The ratio C / sqrt(rho) must lie between 1 / LARGEST_RATIO and LARGEST_RATIO. For other ratios,
 #: products and powers of C / sqrt(rho) may overflow or underflow.
@@ -120,14 +120,14 @@ class FSVM(WeightedClassifier, JointClassifier):
         between `bound` and `objective`. All pairs have the same `objective` and `bound`. `status`
         is "optimal" if objective and bound agree within the tolerance. `status` is
         "stopped_by_rule" if the alternation ended, for example after `rounds` rounds, before
-        objective and bound agreed within the tolerance. If an SVM was not solved, `status` is the
-        status of this SVM. `extra` contains "rounds", "objectives" (after 0, 1, ... rounds) and
-        "eigenvalues" (smallest and largest eigenvalue of M). The columns of the data should be
-        standardised, for two reasons. If the variances are large, it is possible that no gradient
-        step decreases the objective. Then "rounds" is 0, and the objective of the variant "pg" may
-        exceed the objective at w = 0. In every variant, principal components with a variance below
-        1e-12 times the largest variance are omitted, and objective and bound belong to the problem
-        without these components.
+        objective and bound agreed within the tolerance. If the training of an SVM failed, `status`
+        is the status of this SVM. `extra` contains "rounds", "objectives" (after 0, 1, ... rounds)
+        and "eigenvalues" (smallest and largest eigenvalue of M). The features should be
+        standardised, for two reasons. If the variances of the features are large, the gradient
+        steps may fail to decrease the objective. Then "rounds" is 0, and the objective of the
+        variant "pg" may exceed the objective at w = 0. In every variant, principal components with
+        a variance below 1e-12 times the largest variance are omitted; `objective` and `bound` are
+        for the problem without these components.
     dual_coef_ : ndarray of shape (n_pairs, n_support)
         Coefficients of the training rows, for kernels other than ``linear``.
     support_, support_vectors_ : ndarray
@@ -270,7 +270,7 @@ class FSVM(WeightedClassifier, JointClassifier):
 
     @property
     def _rule(self) -> tuple:
-        """Parameters of the algorithm that must be equal for a warm start."""
+        """Parameters that must be equal if one solution is the warm start of another."""
         return self.variant, self.eps, self.rounds, self.decrease, self.solver, self.tol
 
     @property
@@ -280,7 +280,7 @@ class FSVM(WeightedClassifier, JointClassifier):
             return float(f"{self.C / np.sqrt(self.rho):.12g}")
 
     def _refuse_large(self, weights: NDArray | None) -> None:
-        """Raise ValueError if C / sqrt(rho), times the largest weight, violates `LARGEST_RATIO`."""
+        """Raise ValueError if C / sqrt(rho) is too large or too small; see `LARGEST_RATIO`."""
         ratio, limits = self._ratio, f"{1 / LARGEST_RATIO:g} and {LARGEST_RATIO:g}"
         heaviest = 1.0 if weights is None else max(1.0, float(np.max(weights)))
         if isinstance(self.class_weight, Mapping):
@@ -357,9 +357,9 @@ class FSVM(WeightedClassifier, JointClassifier):
 class ComponentSpace:
     """Principal components of the training rows, slack weights and warm starts of grid points.
 
-    `weights` contains one array per pair of classes, with factors that multiply C in the penalty on
-    the slack of each row. `states` contains one warm start for each value of `FSVM._rule`, and one
-    for the variant "opt".
+    `weights` contains one array per pair of classes. Each array contains the factors that multiply
+    C in the penalties on the slacks of the rows. `states` contains one warm start for each value of
+    `FSVM._rule`, and one for the variant "opt".
     """
 
     def __init__(
@@ -388,13 +388,14 @@ class ComponentSpace:
     def models(
         self, found: JointSolution, seconds: float, C: float, rho: float
     ) -> list[BinaryModel]:
-        """Return one model per pair of classes, converted from rho = 1 to the given rho.
+        """Return one model per pair of classes, converted from rho = 1 to the argument `rho`.
 
         The conversion multiplies the objective by sqrt(rho) and divides M by sqrt(rho).
         """
         scale = float(np.sqrt(rho))
         pairs = zip(self.rows.pairs, self.rows.weights, strict=True)
-        # at w = 0, the rows of the smaller class have slack 2, and the optimal M tends to 0
+        # `at_zero` is the objective at w = 0, where the rows of the smaller class have slack 2, and
+        # ``tr(MS)`` can be arbitrarily small
         at_zero = 2 * C * sum(min(np.sum(s * (y > 0)), np.sum(s * (y < 0))) for (_, y), s in pairs)
         extra: dict[str, Any] = {
             "rounds": found.rounds,

@@ -1,8 +1,8 @@
 """The optimum of the F-SVM, computed by SVMs on whitened rows.
 
-All arrays belong to the problem with rho = 1. The arrays are given in coordinates in which the
-scatter matrix S is diagonal. The columns of W are the normal vectors, one per pair of classes, and
-``V = S^{1/2}W``. After minimisation over M, the objective (12) of the F-SVM is the function F*:
+All arrays are for the problem with rho = 1, in coordinates in which the scatter matrix S is
+diagonal. The columns of W are the normal vectors, one per pair of classes, and ``V = S^{1/2}W``.
+After minimisation over M, the objective (12) of the F-SVM is the function F*:
 
     F*(V, b) = sqrt(2) ||V||_* + C sum xi,    ||V||_* = sum of the singular values of V
 
@@ -11,16 +11,17 @@ except that the norm is not squared. Let v(C') be the normal vector of the ordin
 rows, with the squared norm and the penalty C' on slack. The minimiser of F* is v(C') for the
 penalty C' that satisfies ``C' = C ||v(C')|| / sqrt(2)``. If no C' satisfies this equation, w = 0 is
 optimal. The norm of v(C') increases with C'. The equation is solved by secant steps in a bracket.
-The SVM at each C' starts from the previous solution.
+The training of each SVM starts from the solution for the previous C'.
 
 Several pairs (`solve_pairs`). The alternating direction method of multipliers (ADMM) minimises the
 slack term of F* over a matrix U and the norm term over V, under the constraint ``U = V``. Each
 column of U is the solution of an SVM on whitened rows, with a quadratic penalty on the distance to
-the same column of ``V - D``, where D contains the multipliers of ``U = V``. The matrix V is
-computed by shrinking the singular values of ``U + D``. All rounds use the same Gram matrices of the
-whitened rows, and each SVM starts from the previous solution. An alternation between M and W, with
-the paper's gradient steps or with closed M-steps for a decreasing eps, takes hundreds of times as
-long as ADMM to reach the same gap.
+the corresponding column of ``V - D``. The matrix D contains the multipliers of ``U = V``. The
+matrix V is computed by shrinking the singular values of ``U + D``. The Gram matrices of the
+whitened rows are computed once for all rounds, and the training of each SVM starts from the
+solution of the previous round. An alternation between M and W, with the paper's gradient steps or
+with closed-form updates of M for a decreasing eps, takes hundreds of times as long as ADMM to reach
+the same gap.
 
 References
 ----------
@@ -53,7 +54,7 @@ from mmbench.machines.fsvm.pair_svms import (
 #: Maximum number of SVMs in the search for the penalty C' of the whitened SVM.
 MAX_SVMS = 60
 
-#: Gap tolerance of the SVMs, as a fraction of the gap tolerance of the F-SVM.
+#: Gap tolerance of the SVMs, divided by the gap tolerance of the F-SVM.
 SVM_SHARE_OF_GAP = 0.5
 
 #: Maximum number of ADMM rounds, over-relaxation factor, and number of rounds between updates of
@@ -107,7 +108,7 @@ def solve_pair(
         slope = start.slope if 0.1 <= start.slope <= 1.0 else 1.0
         search = SecantSearch(log(start.penalty), slope)
         search.move(log(start.penalty) - log(start.length) - log(c))
-        # the new search starts without a bracket, since ||v|| of the warm start is inexact
+        # the bracket is deleted, since it depends on the inexact ||v|| of the warm start
         search = SecantSearch(search.at, slope)
     best, bound, iterations, rounds = majority(rows, C), 0.0, 0, 0
     while rounds < MAX_SVMS:
@@ -126,7 +127,8 @@ def solve_pair(
         if value < best[0]:
             best = value, planes.q / rows.s[:, None], planes.b
         miss = search.at - log(length) - log(c)
-        # near the optimum, the duality gap grows with the square of the error of the penalty C'
+        # the duality gap is of the order of the squared error of C', and may be small before `miss`
+        # is
         if abs(miss) <= tol or best[0] - bound <= 0.1 * tol * best[0]:
             break
         search.move(miss)
@@ -176,7 +178,7 @@ class SecantSearch:
     2.0
     """
 
-    #: Maximum distance between successive points of the search.
+    #: Maximum distance between two successive points of the search.
     LONGEST_STEP = 4.0
 
     def __init__(self, at: float, slope: float = 1.0):
@@ -185,7 +187,7 @@ class SecantSearch:
         self.last: tuple[float, float] | None = None
 
     def move(self, value: float) -> None:
-        """Set `at` to the next point of the search, given the function value at the last point."""
+        """Move `at` to the next point, given the function value `value` at the current point."""
         at = self.at
         self.low, self.high = (at, self.high) if value < 0 else (self.low, at)
         if self.last is not None and self.last[0] != at:
@@ -221,8 +223,9 @@ def solve_pairs(
 ) -> JointSolution:
     """Compute the optimum of the F-SVM for several pairs of classes by ADMM.
 
-    `tol` is the initial tolerance of the SVMs' KKT conditions. The argument `start` and the status
-    of the solution have the same meaning as in `solve_pair`.
+    `tol` is the initial tolerance of the SVMs' KKT conditions. The argument `start` is the
+    `JointSolution.state` of a solution for another C. The status of the solution is ``trivial`` if
+    w = 0 is optimal.
     """
     shape = (len(rows.s), len(rows.pairs))
     at = start or ADMMState(np.zeros(shape), np.zeros(shape), 1.0, None)
@@ -271,7 +274,7 @@ def solve_pairs(
 
 
 def _advance(at: ADMMState, U: NDArray, adapt: bool) -> ADMMState:
-    """Return the next iterate of ADMM, given the matrix U of normal vectors of the SVMs.
+    """Return the next iterate of ADMM. The columns of U are the normal vectors of the SVMs.
 
     If `adapt` is true, the ADMM penalty is changed to balance the primal and the dual residual.
     """

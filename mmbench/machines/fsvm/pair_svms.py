@@ -1,8 +1,8 @@
 """The SVMs of all pairs of classes for one matrix M, and lower bounds on the F-SVM's optimum.
 
-All arrays belong to the problem with rho = 1. The arrays are given in principal component
-coordinates (`Spectrum`), in which the scatter matrix S is diagonal. The substitution
-``M = N / sqrt(rho)`` reduces the problem for any rho to rho = 1:
+All arrays are for the problem with rho = 1, in principal component coordinates (`Spectrum`). In
+these coordinates, the scatter matrix S is diagonal. The substitution ``M = N / sqrt(rho)`` reduces
+the problem for any rho to rho = 1:
 
     1/2 w'M^{-1}w + rho tr(MS) + C sum xi
         =  sqrt(rho) (1/2 w'N^{-1}w + tr(NS) + C / sqrt(rho) sum xi)
@@ -39,17 +39,17 @@ from mmbench.solvers.svm_dual.smo import solve_smo, solve_to_gap
 #: the solution need to be correct.
 SEARCH_TOL = 1e-4
 
-#: For pairs of classes with more than INTERIOR_ROWS rows (in a grid search, INTERIOR_ROWS_IN_SEARCH
-#: rows), the interior-point method is used. On 4000 rows, the interior-point method is 3 times
-#: (data set LFW) and 30 times (data set Ringnorm) as fast as SMO. If there are at most
+#: The interior-point method is used for pairs of classes with more than INTERIOR_ROWS rows
+#: (INTERIOR_ROWS_IN_SEARCH rows in a grid search). On 4000 rows, the interior-point method is 3
+#: times (data set LFW) and 30 times (data set Ringnorm) as fast as SMO. If there are at most
 #: INTERIOR_ROWS_PER_COMPONENT rows per principal component, SMO is tried before the interior-point
 #: method.
 INTERIOR_ROWS_IN_SEARCH, INTERIOR_ROWS, INTERIOR_ROWS_PER_COMPONENT = 2000, 1000, 4
 
 #: The interior-point method is used if SMO does not converge within STEPS_BEFORE_INTERIOR steps.
-#: The limit is only STEPS_PER_ROW steps per row if the tolerance is below `SEARCH_TOL` and a pair
-#: of classes has at least FEWER_INTERIOR_ROWS rows and INTERIOR_ROWS_PER_COMPONENT rows per
-#: component.
+#: The limit on SMO steps is only STEPS_PER_ROW steps per row if the tolerance is below `SEARCH_TOL`
+#: and a pair of classes has at least FEWER_INTERIOR_ROWS rows and INTERIOR_ROWS_PER_COMPONENT rows
+#: per component.
 FEWER_INTERIOR_ROWS, STEPS_PER_ROW, STEPS_BEFORE_INTERIOR = 500, 10, 2_000_000
 
 
@@ -72,7 +72,7 @@ class PairRows:
     def dual(
         self, C: float, offset: NDArray | None = None, in_features: bool = False
     ) -> PiecewiseQP:
-        """Return the dual problem of the SVM, with `offset` added to the decision values."""
+        """Return the dual problem of an SVM, with `offset` added to the decision values."""
         dual = svm_dual(self.rows if in_features else self.gram, self.y, C * self.weights)
         return dual if offset is None else replace(dual, slopes=dual.slopes + offset[:, None])
 
@@ -85,7 +85,7 @@ class JointRows:
     Z: NDArray
     #: Diagonal of the scatter matrix S after the ridge term is added. Shape (k,).
     s: NDArray
-    #: Row indices and signs (-1.0, +1.0) of each pair of classes.
+    #: Row indices and labels (-1.0 or +1.0) of each pair of classes.
     pairs: list[tuple[NDArray, NDArray]]
     #: Factors that multiply C in the penalties on slack. For each pair of classes, an array with
     #: one factor per row, or the number 1.
@@ -104,7 +104,7 @@ class JointRows:
 
 @dataclass(frozen=True, kw_only=True)
 class JointSolution(Result):
-    """Hyperplanes of all pairs of classes, and the matrix M that the pairs share.
+    """Hyperplanes of all pairs of classes, and one matrix M for all pairs.
 
     `value` is the objective of the F-SVM, and `bound` is a lower bound on the optimum of the F-SVM.
     `violation` is the largest violation of a dual constraint of an SVM.
@@ -264,11 +264,11 @@ def lower_bound(Q: NDArray, total: float, s: NDArray) -> float:
 
         max sum a   subject to   0 <= a <= C,  sum_i a_i t_i = 0,  ||S^{-1/2} Q|| <= sqrt(2)
 
-    The matrix Q has one column ``q = sum_i a_i t_i z_i`` per pair of classes, and ``||S^{-1/2}
-    Q||`` is the spectral norm. Dual variables a of SVMs with penalty C satisfy ``0 <= a <= C`` and
-    ``sum_i a_i t_i = 0``. The dual variables a are multiplied by a factor of at most 1, so that
-    they also satisfy the constraint ``||S^{-1/2} Q|| <= sqrt(2)``. `total` is the sum of all dual
-    variables a_i of the SVMs.
+    The matrix Q has one column ``q = sum_i a_i t_i z_i`` per pair of classes, and
+    ``||S^{-1/2} Q||`` is the spectral norm. Dual variables a of SVMs with penalty C satisfy
+    ``0 <= a <= C`` and ``sum_i a_i t_i = 0``. The dual variables a are multiplied by a factor of at
+    most 1, and then also satisfy the constraint ``||S^{-1/2} Q|| <= sqrt(2)``. `total` is the sum
+    of all dual variables a_i of the SVMs.
     """
     scaled = Q / np.sqrt(s)[:, None]
     # the norm of a single column needs no SVD
@@ -281,8 +281,8 @@ def constant_if_unresolved(
 ) -> JointSolution:
     """Set w = 0 for each pair of classes whose decision values are constant up to the tolerance.
 
-    The tolerance is ``UNRESOLVED_TOLERANCES * tol``, and less if the dual variables are small. If
-    the decision values of a pair are constant up to the tolerance, the terms of
+    The tolerance is at most ``UNRESOLVED_TOLERANCES * tol``, and is smaller if the dual variables
+    are small. If the decision values of a pair are constant up to the tolerance, the terms of
     ``w = M sum_i u_i z_i`` cancel, and the direction of w is arbitrary (see
     `PiecewiseQP.constant_if_unresolved`). If w = 0 would increase the objective by more than the
     gap tolerance, `found` is returned unchanged. For the variant "opt", `eps` is None, because

@@ -1,4 +1,4 @@
-"""The optimum of the F-SVM as one cone program, the reference for the module `optimum`.
+"""The optimum of the F-SVM by one cone program, to check the results of the module `optimum`.
 
     min  sqrt(2) g + C sum xi    subject to   t_i (q_i'v_p + b_p) >= 1 - xi_i,  xi >= 0
 
@@ -36,7 +36,9 @@ def solve_reference(rows: JointRows, C: float) -> JointSolution:
     """
     k, n_pairs = len(rows.s), len(rows.pairs)
     n, n_planes = sum(len(y) for _, y in rows.pairs), n_pairs * (k + 1)
-    unit = min(C, 1.0)  # if C is tiny, multipliers at most C would be below Clarabel's tolerance
+    # if C is below 1, the objective is divided by C: the multipliers are at most C, and a tiny C
+    # would be below Clarabel's tolerance
+    unit = min(C, 1.0)
     norm, cost, cone = (_length if n_pairs == 1 else _nuclear_norm)(k, n_pairs)
     margins = sparse.block_diag([_margins(rows, p) for p in range(n_pairs)])
     planes = sparse.vstack([margins, sparse.csr_array((n, n_planes))])
@@ -64,7 +66,7 @@ def solve_reference(rows: JointRows, C: float) -> JointSolution:
         value += float(costs @ np.maximum(0.0, 1.0 - _margins(rows, p) @ planes[p]))
         u.append(y * balanced(multipliers[p], y, costs))
         Q.append(rows.Z[index].T @ u[p])
-    # w = 0 is optimal if C is small
+    # w = 0 is the better solution if C is small
     value, W, b = min(
         (value, V / np.sqrt(rows.s)[:, None], b), majority(rows, C), key=itemgetter(0)
     )
@@ -80,8 +82,9 @@ def solve_reference(rows: JointRows, C: float) -> JointSolution:
         rounds=1,
         iterations=found.iterations,
         pair_iterations=[found.iterations] * n_pairs,
-        # an open gap changes the status later; the F-SVM always has an optimum, even if Clarabel
-        # calls a badly scaled program infeasible
+        # Clarabel's status is not used, since Clarabel may call a badly scaled program infeasible,
+        # but the F-SVM always has an optimum. The caller changes the status if the gap is too
+        # large.
         status=Status.OPTIMAL if W.any() else Status.TRIVIAL,
         route="reference",
     )
