@@ -34,7 +34,7 @@ HARD_SLACK = 1e-6
 
 @dataclass(frozen=True)
 class MarginSolution(Result):
-    """Solution of the M4 in the normalization "margin"."""
+    """Solution of the M4 in the normalization "margin" (see the module `m4`)."""
 
     #: Weights, shape (k,).
     w: NDArray

@@ -190,7 +190,7 @@ class _RhoSearch:
         """Return the optimal rho for fixed (w, b), and the sum of slacks at this rho.
 
         The objective ``C slack - rho`` has the derivative ``C s - 1`` with respect to rho, where s
-        is the sum of row weight times class spread over the rows with positive slack.
+        is a sum over the rows with positive slack, with the terms row weight times class spread.
         """
         problem, (spread_x, spread_y) = self.problem, self.problem.spreads(w)
         spreads = problem.weights * np.where(problem.y > 0, spread_x, spread_y)

@@ -1,4 +1,4 @@
-"""Solvers of the M4 in the normalization "margin", with a soft or a hard margin.
+"""Solvers of the M4 in the normalization "margin" (see `m4`), with a soft or a hard margin.
 
     min over w, b   sx + sy + C sum_i max(0, 1 - y_i (w'z_i + b)),     rho = 2/(sx + sy)
 

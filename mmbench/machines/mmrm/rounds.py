@@ -30,8 +30,8 @@ from mmbench.machines.mmrm.interior import UNBOUNDED_VALUE, LpInteriorPoint, fir
 from mmbench.machines.mmrm.program import Guess, Program
 from mmbench.machines.mmrm.vertex import partition_of, solve_vertex
 
-#: COARSE_TOLERANCE is the tolerance of the interior-point method before pricing. FINE_TOLERANCES
-#: are the tolerances in successive attempts to compute a vertex.
+#: COARSE_TOLERANCE is the tolerance of the interior-point method before violated rows and columns
+#: are searched. FINE_TOLERANCES are the tolerances in successive attempts to compute a vertex.
 COARSE_TOLERANCE = 1e-3
 FINE_TOLERANCES = (1e-7, 1e-8, 1e-9, 1e-10)
 
