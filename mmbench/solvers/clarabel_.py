@@ -97,8 +97,8 @@ def solve_conic(
 ) -> tuple[NDArray, NDArray, int, Status]:
     """Minimise ``1/2 x'Px + q'x`` subject to ``sides - rows @ x`` in a product of cones.
 
-    Each element of `cones` contains Clarabel's name of a cone and the size of the cone. Returns x,
-    the multipliers of the constraints, the number of iterations and the status.
+    Each element of `cones` is a pair: Clarabel's name of a cone, and the dimension of the cone.
+    Returns x, the multipliers of the constraints, the number of iterations and the status.
     """
     import clarabel
 
@@ -114,5 +114,5 @@ def solve_conic(
     status = STATUS.get(str(found.status), Status.FAILED)
     note_status(status)
     if status is Status.TIME_LIMIT:
-        time_is_up()  # `time_is_up` records that the time limit ended the training
+        time_is_up()  # called only to record that the time limit ended the training
     return np.array(found.x), np.array(found.z), found.iterations, status

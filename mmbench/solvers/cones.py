@@ -6,9 +6,8 @@ The second-order cone Q^m contains the vectors whose first entry is at least the
 entries. S^k_+ is the cone of positive semidefinite k x k matrices. A matrix in S^k_+ is stored as
 the columns of its upper triangle, with off-diagonal entries multiplied by sqrt(2).
 
-With ECOS, a second and independent solver, users can check the solutions of Clarabel. ECOS is an
-optional dependency, since its licence is the GPL, and since it has no wheels for Python 3.13 and
-later.
+Users can check the solutions of Clarabel with ECOS, an independent solver. ECOS is an optional
+dependency, since its licence is the GPL, and since it has no wheels for Python 3.13 and later.
 """
 
 from dataclasses import dataclass
@@ -22,8 +21,8 @@ from mmbench.errors import Status, memory_of
 from mmbench.solvers.clarabel_ import solve_conic
 from mmbench.solvers.result import Result, note_status
 
-#: Status for each exit flag of ECOS. An exit flag plus 10 means that the solution meets only a
-#: looser tolerance.
+#: Status for each exit flag of ECOS. ECOS adds 10 to the exit flag (10 in place of 0) if the
+#: solution meets only a looser tolerance.
 ECOS_STATUS = {
     0: Status.OPTIMAL,
     10: Status.INACCURATE,
@@ -61,7 +60,7 @@ class ConeProgram:
     matrix_order: int = 0
 
     def outside(self, vector: NDArray) -> float:
-        """Return the largest violation of ``vector in K`` over all cones whose product is K."""
+        """Return the largest violation of a cone constraint by `vector`, 0 if `vector` is in K."""
         worst = float((-vector[: self.n_linear]).max(initial=0.0))
         start = self.n_linear
         for size in self.cones:
@@ -107,7 +106,7 @@ def _by_clarabel(program: ConeProgram, tol: float, max_iter: int) -> Solved:
 
 @memory_of("ECOS")
 def _by_ecos(program: ConeProgram, tol: float, max_iter: int) -> Solved:
-    """Solve a program without semidefinite matrices by ECOS, which supports no time limit."""
+    """Solve a cone program by ECOS, which supports neither semidefinite cones nor a time limit."""
     import ecos
 
     equal = len(program.b) > 0

@@ -1,23 +1,24 @@
 """Solve a `PiecewiseQP` with a linear kernel, many rows and few features, without a Gram matrix.
 
-The attribute `gram` of the `PiecewiseQP` contains the data matrix Z in place of the Gram matrix. A
-training row i is a free support vector if its dual variable u_i lies strictly between two knots of
-its piecewise linear cost. At the optimum, there are about as many free support vectors as features.
+In this module, the attribute `gram` of a `PiecewiseQP` contains the data matrix Z. The dual
+variable u_i of each training row i has a piecewise linear cost with knots (breakpoints). Row i is a
+free support vector if u_i lies strictly between two adjacent knots. At the optimum, there are about
+as many free support vectors as features.
 To find the free support vectors, SMO (`mmbench.solvers.svm_dual.smo`) needs thousands of passes
 over the n x n Gram matrix, whereas an interior-point method needs 10 to 30 iterations. Each
 iteration computes one product ``Z' diag(weights) Z`` with one weight per row. For known free
-support vectors, one linear system determines the dual variables u and the intercept b. For n rows
-and k features, the methods of this module are:
+support vectors, one linear system determines the dual variables u and the intercept b. The table
+lists the methods of this module, and their costs for n rows and k features:
 
 ==============  =======================================  ==========================================
 route           condition                                cost
 ==============  =======================================  ==========================================
 warm start      u at a neighbouring grid point is        one product with the rows
                 optimal
-active set      the active set converges (203 of 208     10 to 30 interior-point iterations of cost
-                fits of 13 data sets)                    n k^2, and a few linear systems in at most
+active set      the active set method converges (203 of  10 to 30 interior-point iterations of cost
+                208 trainings on 13 data sets)           n k^2, and a few linear systems in at most
                                                          k + 1 free support vectors
-interior point  the active set does not converge         as for the active set, and a least squares
+interior point  the active set method does not converge  as for the active set, and a least squares
                                                          problem in k unknowns for a feasible u
 ==============  =======================================  ==========================================
 
@@ -39,26 +40,27 @@ from mmbench.solvers.interior_point import HingeInteriorPoint
 from mmbench.solvers.rows import weighted_product
 from mmbench.solvers.svm_dual.qp import PiecewiseQP, PiecewiseSolution, free_part, gains, optimality
 
-#: Relative duality gaps of the interior point at which the active set method is tried.
+#: Tolerances of the relative duality gap. After the interior-point method has run to a tolerance,
+#: the active set method is tried.
 GAP_TOLERANCES = (1e-7, 1e-10)
 
-#: Initial multipliers of the interior-point method as a fraction of the penalty C. The fraction is
-#: not small, since many optimal multipliers equal C if the classes overlap.
+#: Ratio of the largest initial multiplier of the interior-point method to the penalty C. The ratio
+#: is not small, since many optimal multipliers equal C if the classes overlap.
 FIRST_BOX_SHARE = 0.25
 
 #: If all multipliers a are below ``LOST_SHARE * C``, the problem is solved again with the smaller
 #: penalty ``max(a) / FREE_SHARE``. The difference ``C - a`` then has a smaller rounding error.
 LOST_SHARE, FREE_SHARE = 1e-4, 0.1
 
-#: A dual variable u_i is set to a knot of its cost if the distance of u_i to the knot is at most
-#: ``ROUNDING_SHARE * min(C, max_j |u_j|)``.
+#: A dual variable u_i is rounded to a knot of its piecewise linear cost if the distance to the knot
+#: is at most ``ROUNDING_SHARE * min(C, max_j |u_j|)``.
 ROUNDING_SHARE = 2e-6
 
-#: Absolute tolerance of the optimality conditions, which compare the decision of each row with the
-#: slopes of its cost.
+#: Absolute tolerance of the optimality conditions, which compare the decision of row i with the
+#: slopes of the piecewise linear cost of u_i.
 SLOPE_TOLERANCE = 1e-10
 
-#: Maximum number of iterations of iterative refinement, including the first solution.
+#: Maximum number of solves in iterative refinement, including the first solve.
 MAX_REFINEMENTS = 5
 
 #: Singular values below RANK_TOLERANCE times the largest singular value are treated as zero.
@@ -70,7 +72,10 @@ MAX_ROUNDS = 15
 
 @dataclass(frozen=True)
 class Candidate:
-    """Dual variables u, and weights w at least as accurate as ``Z'u`` (Z is the data matrix)."""
+    """A candidate for the solution: dual variables u and weights w.
+
+    For the data matrix Z, the weights w are at least as accurate as the product ``Z'u``.
+    """
 
     u: NDArray
     w: NDArray
@@ -110,10 +115,10 @@ def solve_in_features(
 
 
 def solve_near(dual: PiecewiseQP, start: NDArray, tol: float = 1e-5) -> PiecewiseSolution | None:
-    """Solve by the active set method; return None if the active set method does not converge.
+    """Solve by the active set method; return None if `start` is zero or the method fails.
 
     The initial active set is determined by `start`, the dual variables at a neighbouring point of
-    the parameter grid. The F-SVM needs exact solutions: with SMO alone, its results for two equal
+    the parameter grid. The F-SVM needs exact solutions: with SMO alone, the results for two equal
     rows and for one row of weight 2 would differ in the sixth digit.
     """
     exact = solve_active_set(dual, start) if start.any() else None
@@ -138,7 +143,8 @@ def _candidates(
         if exact is not None:
             spent = point.iterations + 1
             yield exact, spent
-    # all interior points are candidates, since rounding errors may spoil the last interior point
+    # the interior points of all tolerances are candidates, since the last interior point may be
+    # inaccurate because of rounding errors
     for end in reversed(ends):
         yield _feasible(dual, end, C), max(point.iterations, spent)
 
@@ -148,8 +154,8 @@ def _solved(
 ) -> HingeInteriorPoint:
     """Run the interior-point method until the relative gap is at most ``GAP_TOLERANCES[0]``.
 
-    If all multipliers are far below the penalty C, the problem is solved again with a smaller C,
-    which has the same solution and smaller rounding errors.
+    If all multipliers are far below the penalty C, the problem is solved again with a smaller C:
+    the solution is the same, and the rounding errors are smaller.
     """
     iterations, s = 0, C / np.max(C) * np.ones(len(y))
     lighter = np.where(y > 0, s[y < 0].sum(), s[y > 0].sum())
@@ -161,16 +167,17 @@ def _solved(
         point.run(GAP_TOLERANCES[0])
         point.iterations = iterations = iterations + point.iterations
         largest = float((point.at["a"] / C).max())
-        if not (largest < LOST_SHARE and point.gap <= 1.0) or time_is_up():  # also if it is NaN
+        # `not` before the parenthesis, since the loop must also end if the gap is NaN
+        if not (largest < LOST_SHARE and point.gap <= 1.0) or time_is_up():
             return point
         C = C * (largest / FREE_SHARE)
 
 
 def _feasible(dual: PiecewiseQP, end: Candidate, C: float | NDArray) -> Candidate:
-    """Return feasible dual variables u for which ``Z'u`` is close to the weights w.
+    """Return the candidate with feasible dual variables u for which ``Z'u`` is close to w.
 
-    Dual variables near a knot of their cost are set to the knot, and all others are corrected by a
-    least squares problem, which reduces ``||w - Z'u||``.
+    A dual variable near a knot of its cost is rounded to the knot. The other dual variables are
+    corrected by a least squares problem, which reduces ``||w - Z'u||``.
     """
     rows, u, w = dual.gram, end.u, end.w
     near = ROUNDING_SHARE * np.minimum(C, float(np.abs(u).max()))
@@ -185,8 +192,9 @@ def _feasible(dual: PiecewiseQP, end: Candidate, C: float | NDArray) -> Candidat
     scale = np.divide(1.0, size, out=np.zeros_like(size), where=size > 0)
     products = scale * (products - np.outer(room.sum() * mean, mean)) * scale[:, None]
     u = u - room * (u.sum() / room.sum())
-    # if ``Z'u`` is small compared with u, the move to knots changes ``Z'u`` considerably. The sum
-    # of u stays 0, since the weighted mean of the rows is subtracted from the rows.
+    # The loop reduces the difference ``w - Z'u``. The difference may be large if ``Z'u`` is small
+    # compared with u, since dual variables were rounded to knots. The sum of u stays 0, since the
+    # weighted mean of the rows is subtracted from the rows.
     for _ in range(MAX_REFINEMENTS):
         residual = scale * (w - rows.T @ u)
         move = scale * np.linalg.lstsq(products, residual, rcond=RANK_TOLERANCE)[0]
@@ -199,8 +207,8 @@ def _guess(point: HingeInteriorPoint, C: float | NDArray) -> NDArray:
 
     In each complementarity product of `HingeInteriorPoint`, the smaller factor is guessed to be 0.
     """
-    # to compare the factors, the slack xi is multiplied by C, and all other slacks by the largest
-    # multiplier
+    # to compare the two factors, the slack xi is multiplied by C; the surplus and the slacks of the
+    # bounds are multiplied by the largest multiplier
     at, unit = point.at, float(point.at["a"].max())
     at_C = at["rest"] < at["slack"] * C
     total = np.where(at["a"] < at["surplus"] * unit, 0.0, np.where(at_C, C, at["a"]))
@@ -213,7 +221,7 @@ def _guess(point: HingeInteriorPoint, C: float | NDArray) -> NDArray:
 def _measured(
     dual: PiecewiseQP, candidate: Candidate, iterations: int, tol: float, gap_tolerance: float
 ) -> PiecewiseSolution:
-    """Return a candidate as a solution with the optimal intercept b and a certificate."""
+    """Return the solution of a candidate, with the optimal b and a certificate of optimality."""
     u, w = candidate.u, candidate.w
     decision = dual.gram @ w
     bias, violation = optimality(decision, *gains(u, dual.knots, dual.slopes))
@@ -229,9 +237,9 @@ def _measured(
 def solve_active_set(dual: PiecewiseQP, u: NDArray) -> Candidate | None:
     """Solve by an active set method from a guess u; return None if the method does not converge.
 
-    Each dual variable u_i has a piecewise linear cost. The active set states for each u_i the knot
-    of its cost at which u_i is fixed, or the linear piece of its cost on which u_i lies. The guess
-    u determines the initial active set. If u_i is on a linear piece, the decision of row i must be
+    Each dual variable u_i has a piecewise linear cost. The active set assigns u_i either to a knot
+    of this cost, at which u_i is fixed, or to a linear piece, on which u_i is free. The guess u
+    determines the initial active set. If u_i is on a linear piece, the decision of row i must be
     minus the slope of the piece. These conditions form a linear system in the intercept b and the
     dual variables on linear pieces. If the solution of this system violates an optimality condition
     of row i, u_i is assigned to the next knot or linear piece, in the direction that reduces the
@@ -239,7 +247,8 @@ def solve_active_set(dual: PiecewiseQP, u: NDArray) -> Candidate | None:
     """
     rows, knots, index = dual.gram, dual.knots, np.arange(len(u))
     # `place[i]` is 2 j if u_i is assigned to knot j, and 2 j + 1 if u_i is assigned to the linear
-    # piece between knot j and knot j + 1. Slopes outside the first and the last knot are infinite.
+    # piece between knot j and knot j + 1. The slope of the cost is -inf below the first knot, and
+    # inf above the last knot.
     place = 2 * (knots < u[:, None]).sum(axis=1) - ~(knots == u[:, None]).any(axis=1)
     beyond = np.full((len(u), 1), np.inf)
     slopes = np.hstack([-beyond, dual.slopes, beyond])
@@ -269,11 +278,11 @@ def _on_slopes(
 ) -> tuple[NDArray, NDArray, float] | None:
     """Return u, weights w and intercept b for which the decisions of the rows `part` are `slopes`.
 
-    The rows `part` are the free support vectors, the argument `w` is the sum ``Z'u`` over all other
-    rows, and `total` is the sum of the returned u.
+    The rows `part` are the free support vectors, and the argument `w` is ``Z'u`` for all other
+    rows. The sum of the returned dual variables u is `total`.
     """
-    # iterative refinement is necessary for large norms of rows or large dual variables, and makes w
-    # more accurate than u
+    # iterative refinement is necessary if norms of rows or dual variables are large; as a result, w
+    # is more accurate than ``Z'u``
     square, u, b, size = part @ part.T, np.zeros(len(part)), 0.0, np.inf
     for refinements in range(MAX_REFINEMENTS):
         residual = slopes - part @ w - b

@@ -2,10 +2,10 @@
 
     min c'x   s.t.  row_lower <= A x <= row_upper,  col_lower <= x <= col_upper
 
-By default, HiGHS simplifies the program (presolve) and runs the dual simplex method. For 1000 dense
-rows and 1000 columns, a pivot takes up to 10 ms. With ``interior=True``, HiGHS uses its
-interior-point method and a crossover to a vertex. After the status "unbounded or infeasible", a
-second run without presolve distinguishes both cases.
+By default, HiGHS simplifies the program (presolve) and runs the dual simplex method. For a dense
+1000 x 1000 matrix A, a pivot takes up to 10 ms. With ``interior=True``, HiGHS uses its
+interior-point method and a crossover to a vertex. If HiGHS returns the status "unbounded or
+infeasible", a second run without presolve finds out whether the program is unbounded or infeasible.
 
 HiGHS releases Python's interpreter lock, so that several threads can solve linear programs at the
 same time.
@@ -28,7 +28,7 @@ Matrix: TypeAlias = NDArray | sparse.csr_array | sparse.csc_array
 #: Lower and upper bounds.
 Bounds: TypeAlias = tuple[NDArray, NDArray]
 
-#: Status for each name of HiGHS's ``HighsModelStatus``; all other names are translated to FAILED.
+#: Status for each name of HiGHS's ``HighsModelStatus``. Names without an entry mean FAILED.
 STATUS = {
     "kOptimal": Status.OPTIMAL,
     "kModelEmpty": Status.OPTIMAL,
@@ -53,7 +53,7 @@ class LpSolution(Result):
     x: NDArray
     #: Multipliers of the bounds of ``A x``; positive if the lower bound is active. Shape (n_rows,).
     row_dual: NDArray
-    #: Masks of the basic columns and of the basic rows, or None if HiGHS has no valid basis.
+    #: Boolean masks of the basic columns and of the basic rows; None if HiGHS has no valid basis.
     basic: tuple[NDArray, NDArray] | None
 
 
@@ -142,7 +142,7 @@ def solve_lp(
     if status is Status.MEMORY_LIMIT:
         raise MemoryError
     if status is Status.TIME_LIMIT:
-        time_is_up()  # `time_is_up` records that the time limit ended the training
+        time_is_up()  # called only to record that the time limit ended the training
     return _solution(highs, status, c, A, rows, columns)
 
 
@@ -175,10 +175,10 @@ def _solution(
 
 
 def _dual_value(dual: NDArray, lower: NDArray, upper: NDArray) -> tuple[float, NDArray]:
-    """Return the bounds' part of the dual objective, and the violations of the sign conditions.
+    """Return a term of the dual objective, and the violation of each multiplier's sign condition.
 
-    This part is the sum of the multipliers `dual` times their bounds: the lower bound for a
-    positive multiplier, the upper bound for a negative multiplier.
+    The term is the inner product of the multipliers `dual` with the bounds: with the lower bound
+    for a positive multiplier, and with the upper bound for a negative multiplier.
     """
     # the multiplier of an infinite bound must be zero
     bound = np.where(dual > 0, lower, upper)

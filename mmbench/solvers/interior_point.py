@@ -20,7 +20,8 @@ remaining Newton system are the weights w, the intercept b and the variables tha
 The size of the Newton system does not depend on the number of rows. An iteration costs one product
 ``Z' diag(weights) Z`` with the data matrix Z and one weight per row.
 
-Subclasses change the norm of w or add unknowns. For n rows, k features and m pairs of rows:
+Subclasses change the norm of w or add unknowns. The table lists the problems that are solved by
+this method, with the cost for n rows, k features and m pairs of rows:
 
 ==================  ============================================  ==============================
 problem             when                                          operations per iteration
@@ -32,8 +33,8 @@ R-SVM+, R-SVMμ+     by default                                    (n + m) k^2 +
 ==================  ============================================  ==============================
 
 On 800 rows, the method takes 1/180 to 1/7 of the CPU time of SMO for the linear SVM (see
-`mmbench.machines.svm`). `benchmarks/peers.py` compares the method with a general solver for each
-machine.
+`mmbench.machines.svm`). The script `benchmarks/peers.py` compares this method with general-purpose
+solvers.
 
 References
 ----------
@@ -52,8 +53,9 @@ from scipy.linalg import LinAlgError, lapack
 from mmbench.allowance import time_is_up
 from mmbench.solvers.rows import Rows, weighted_product
 
-#: Maximum step length as a fraction of the distance to the boundary of the feasible set, and factor
-#: by which a step is shortened as long as it violates a nonlinear constraint.
+#: BOUNDARY_SHARE is the maximum step length as a fraction of the distance to the boundary of the
+#: feasible set. A step that violates a nonlinear constraint is multiplied by BACKTRACK_FACTOR until
+#: the constraint is satisfied.
 BOUNDARY_SHARE, BACKTRACK_FACTOR = 0.99, 0.8
 
 #: Lower bound on the initial complementarity products of the rows, relative to the largest initial
@@ -75,8 +77,7 @@ LARGEST_FIRST_RATIOS = (1e6, 1e3)
 #: relative gap above STALLED_GAP.
 STALLED_GAP = 1e-3
 
-#: If all multipliers are below the fraction FREE_SHARE of the penalty C, the solution is the same
-#: for every larger C.
+#: If all multipliers are below ``FREE_SHARE * C``, the solution is the same for every larger C.
 FREE_SHARE = 0.5
 
 #: Values or changes of the variables, by the name of the variable.
@@ -106,7 +107,7 @@ def solve_growing(
             iterations += point.iterations
             a = point.at["a"]
             free = bool((a < FREE_SHARE * (a + point.at["rest"])).all())
-            # without the comparison with 0, a penalty that underflows would never end the loop
+            # `not smaller > 0` ends the loop if the penalty underflows to 0
             ended = last or not smaller > 0 or time_is_up() or (point.gap <= tol and free)
             smaller *= ratio
         if point.gap <= STALLED_GAP or time_is_up():
@@ -148,8 +149,8 @@ class HingeInteriorPoint:
 
     #: Names of the variables that must stay positive.
     positive: tuple[str, ...] = ("surplus", "slack", "a", "rest")
-    #: Complementarity products: the names of the two factors, and the weight of the product in the
-    #: duality gap.
+    #: Tuples (name of a factor, name of the other factor, weight in the duality gap), one per
+    #: complementarity product.
     products: tuple[tuple[str, str, float], ...] = (("surplus", "a", 1.0), ("slack", "rest", 1.0))
     #: Tuples (name of the multiplier, name of the slack, sign of the multiplier in the dual
     #: variables u), one per bound on the decisions.
@@ -169,7 +170,8 @@ class HingeInteriorPoint:
         self.margin_cost = 1.0 - y * offset
         n_positive, s = int((y > 0).sum()), C / np.max(C) * np.ones(len(y))
         # The initial weights w are a multiple of the difference of the class means. The initial
-        # decisions at the class means are 1 and -1, unless a multiplier would then exceed C / 2.
+        # decisions at the class means are 1 and -1, or closer to 0 if necessary to keep all
+        # multipliers at most C / 2.
         if a is None:
             a = s / np.where(y > 0, s[y > 0].sum(), s[y < 0].sum())
             norm = max(self._norm(rows.T @ (y * a)), 1e-300)
@@ -184,8 +186,9 @@ class HingeInteriorPoint:
             share = min(1.0, FIRST_DECISION_SHARE * B / max(float(np.abs(margin).max()), 1e-300))
             self.at["w"] = share * self.at["w"]
         self.at["b"], margin = share * b, share * margin - 1.0
-        # the complementarity products of the rows must not be far smaller than the products that a
-        # subclass adds, since Newton steps would then be short
+        # the surplus and the slack have the lower bound `room`: Newton steps are short if the
+        # complementarity products of the rows are far smaller than the products that a subclass
+        # adds
         room = max(
             float(np.abs(margin).mean()), 0.1, FIRST_PRODUCT_SHARE * largest / float(np.max(C))
         )
@@ -230,10 +233,10 @@ class HingeInteriorPoint:
     def _begin(self) -> float:
         """Set the initial weights w and the variables that a subclass adds.
 
-        Returns the largest complementarity product of the variables that a subclass adds.
+        Returns the largest complementarity product that a subclass adds; 0 in this class.
         """
-        # The mean absolute decision is scaled to at most 1. For a large C, larger decisions would
-        # have large rounding errors of ``y f - 1``, and twice as many iterations would be needed.
+        # The mean absolute decision is scaled to at most 1. With a large C and larger decisions,
+        # the rounding errors of ``y f - 1`` would double the number of iterations.
         size = float(np.abs(self.Z @ self.at["v"]).mean())
         self.at["w"] = self.at["v"] / max(1.0, size)
         return 0.0
@@ -258,14 +261,15 @@ class HingeInteriorPoint:
         """Return three blocks of the Newton matrix, without the terms of the training rows.
 
         For the weights w and the unknowns e that a subclass adds, the blocks are (w, w), (w, e) and
-        (e, e); if the block (w, w) is diagonal, its diagonal may be returned.
+        (e, e). A diagonal block (w, w) may be returned as the vector of its diagonal, or a number.
         """
         return 1.0, np.empty((self.Z.shape[1], 0)), np.empty((0, 0))
 
     def _sides(self, target: float, ahead: Values | None) -> tuple[NDArray, NDArray]:
-        """Return right-hand sides of the Newton system, for w and the unknowns of a subclass.
+        """Return the right-hand sides of the Newton system, without the terms of the training rows.
 
-        The arguments are described in `_step`.
+        The first array is for w, and the second array is for the unknowns that a subclass adds. The
+        arguments are described in `_step`.
         """
         return -self.miss, np.empty(0)
 
@@ -273,7 +277,7 @@ class HingeInteriorPoint:
         """Add to `step` the changes of all variables of a subclass."""
 
     def _curved(self, step: Values, length: float) -> list[tuple[NDArray, NDArray]]:
-        """Return (value before, value after a step) of each function that must stay positive."""
+        """Return (value before, value after the step) for each function that must stay positive."""
         return []
 
     # -- Newton steps ---------------------------------------------------------------------------
@@ -301,8 +305,8 @@ class HingeInteriorPoint:
         mean = self.open / sum(len(at[x]) for x, _, _ in self.products)
         step = self._step(share * mean, ahead)
         length = self._length(step, BOUNDARY_SHARE)
-        # a step is short if the second-order terms of the corrector are inaccurate, or if
-        # complementarity products differ by orders of magnitude
+        # A corrector step is short if its second-order terms are inaccurate, or if complementarity
+        # products differ by orders of magnitude. A centring step replaces the short step.
         if length < CENTRING_LENGTH:
             step = self._step(0.5 * mean, None)
             length = self._length(step, BOUNDARY_SHARE)
@@ -361,12 +365,12 @@ class HingeInteriorPoint:
     def _step(self, target: float, ahead: Values | None) -> Values:
         """Return the Newton step towards complementarity products equal to `target`.
 
-        `ahead` is the predictor step, or None.
+        If the predictor step `ahead` is given, the Newton step contains a second-order correction.
         """
         at, k = self.at, self.Z.shape[1]
         to_surplus = self._open("surplus", "a", target, ahead)
         to_slack = self._open("slack", "rest", target, ahead)
-        # changes of the bounds' multipliers if the decisions did not change
+        # changes of the multipliers p and q for constant decisions
         to = {z: self._open(x, z, target, ahead) / at[x] for z, x, _ in self.bounds}
         of_w, of_added = self._sides(target, ahead)
         free = self.weight * (to_surplus / at["a"] - to_slack / at["rest"])

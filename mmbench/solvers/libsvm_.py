@@ -1,6 +1,6 @@
-"""Adapters for libsvm and liblinear, with which the papers train the SVM.
+"""Adapters for libsvm and liblinear, the solvers of the SVM in the reproduced papers.
 
-libsvm is also the reference for the SVM solvers of this package. The package libsvm-official (extra
+Users can check the SVM solvers of this package with libsvm. The package libsvm-official (extra
 ``solvers``) does not support row weights. If libsvm-official is not installed, or if rows have
 weights, scikit-learn's copy of libsvm is used.
 """
@@ -25,8 +25,8 @@ CACHE_MB = 500
 #: does not reach the tolerance 1e-5 on many problems with a few hundred rows.
 LIBLINEAR_PASSES = 100_000
 
-#: Maximum number of steps of scikit-learn's copy of libsvm, if there are at most 100,000 rows. The
-#: maximum is the same as in libsvm-official: this number, or 100 times the number of rows.
+#: Maximum number of iterations of scikit-learn's copy of libsvm for at most 100,000 rows. For more
+#: rows, the maximum is 100 times the number of rows. libsvm-official has the same maximum.
 LEAST_STEP_LIMIT = 10_000_000
 
 
@@ -59,8 +59,8 @@ def solve_libsvm(
     -------
     PiecewiseSolution
         `iterations` is 0 and `status` is ``optimal``, since libsvm reports neither its number of
-        iterations nor a failure. The accuracy follows from the certificate, which is computed from
-        feasible dual variables u and a recomputed ``Ku``.
+        iterations nor a failure. The duality gap and the violation of the solution are computed
+        from feasible dual variables u and a recomputed ``Ku``.
 
     Raises
     ------
@@ -112,7 +112,7 @@ def solve_liblinear(
 
 
 def _plain(gram: NDArray, y: NDArray, C: float, tol: float) -> tuple[NDArray, NDArray, float]:
-    """Solve by libsvm-official; return the support vectors (indices), dual variables and b."""
+    """Solve by libsvm-official; return the indices and dual variables of support vectors, and b."""
     from libsvm.svm import svm_parameter, svm_problem
     from libsvm.svmutil import svm_train
 
@@ -137,7 +137,7 @@ def openmp() -> Any:
     """Return the controller of OpenMP threads; libsvm must be imported before the first call.
 
     libsvm evaluates kernels in several threads, which are useless for a precomputed kernel. On a
-    busy computer, a training waits one second for its threads; with one thread, it takes 4 ms.
+    busy computer, a training with several threads takes one second, and with one thread 4 ms.
     """
     from threadpoolctl import ThreadpoolController
 
@@ -152,7 +152,8 @@ def _weighted(gram: NDArray, y: NDArray, C: NDArray, tol: float) -> tuple[NDArra
     from sklearn.exceptions import ConvergenceWarning
     from sklearn.svm import SVC
 
-    # with rounding errors above the tolerance, scikit-learn's copy of libsvm would never end
+    # without a maximum number of iterations, scikit-learn's copy of libsvm never terminates if
+    # rounding errors exceed the tolerance
     most = max(LEAST_STEP_LIMIT, 100 * len(y))
     model = SVC(C=1.0, kernel="precomputed", tol=tol, cache_size=CACHE_MB, max_iter=most)
     with warnings.catch_warnings():

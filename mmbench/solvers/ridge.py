@@ -13,7 +13,7 @@ The products K K' and F'F and the eigenvectors of K are computed once for all va
 1000 rows, the LS-SVM with `solve_printed` takes 1.3 to 2.9 times the CPU time with `solve_path`,
 and 3 to 22 times the CPU time with `solve_weights` (`benchmarks/peers.py`).
 
-Row weights s replace the ridge I/C by ``diag(1/(C s))``. An equivalent system with the ridge I/C is
+With row weights s, the ridge is ``diag(1/(C s))``. An equivalent system with the ridge I/C is
 ``[[RGR + I/C, r], [r', 0]] [a; b] = [Ry; 0]``, with ``r = sqrt(s)`` and R = diag(r). The parameter
 `border` is r, or the vector of ones without row weights.
 """
@@ -82,7 +82,7 @@ class Solutions:
 
 
 def scaled(gram: Gram, root: NDArray) -> Gram:
-    """Return ``diag(root) K diag(root)``, the Gram matrix if row i is multiplied by ``root[i]``.
+    """Return ``diag(root) K diag(root)``, the Gram matrix of rows that are multiplied by `root`.
 
     Examples
     --------
@@ -120,7 +120,7 @@ def solve_path(
     squared : bool, default=False
         Whether G is ``K K'`` in place of K.
     border : ndarray of shape (n_samples,), optional
-        Vector in place of the vector of ones in the system; see the module's docstring.
+        Vector r that replaces the vector of ones in the system; see the module's docstring.
     """
     border = np.ones(len(y)) if border is None else border
     if not squared:
@@ -153,9 +153,9 @@ def solve_weights(
 ) -> tuple[NDArray, NDArray]:
     """Return the weights w of the features and the bias b that solve the ridge system, for every C.
 
-    Decisions ``F w + b`` are accurate to machine precision, even if some rows or columns of F are
-    far longer than others. If some rows have a large norm, decisions ``G a + b`` are inaccurate,
-    since G magnifies the rounding errors of the multipliers a.
+    Decisions ``F w + b`` are accurate to machine precision, even if the norms of rows or columns of
+    F differ by orders of magnitude. If some rows have a large norm, decisions ``G a + b`` are
+    inaccurate, since G magnifies the rounding errors of the multipliers a.
 
     Parameters
     ----------
@@ -204,8 +204,8 @@ def _by_eigenvectors(
 ) -> Solutions:
     """Return the solutions for ``G = K K'`` from an eigendecomposition of K.
 
-    If 1/C is below the rounding errors of ``K K'``, a Cholesky factorisation of ``K K' + I/C`` is
-    inaccurate.
+    If 1/C is below the rounding errors of ``K K'``, the eigendecomposition is more accurate than a
+    Cholesky factorisation of ``K K' + I/C``.
     """
     eigenvalues, vectors = eigh(gram, check_finite=False)
     C, values, of_border = np.array(costs), eigenvalues[:, None], (vectors.T @ border)[:, None]
@@ -234,7 +234,7 @@ def _by_dual(gram: NDArray, y: NDArray, C: float, border: NDArray) -> tuple[NDAr
     a, b, residual = np.zeros(len(y)), 0.0, y
     for _ in range(2):
         step = inverse(residual)
-        more = float(border @ (step + a) / size)  # border'a is nearly 0
+        more = float(border @ (step + a) / size)  # border'a = 0 up to rounding
         a, b = a + step - more * from_border, b + more
         residual = y - gram @ a - a / C - b * border
     return a, b
@@ -254,7 +254,7 @@ def ridge_inverse(matrix: NDArray, ridge: float) -> Callable[[NDArray], NDArray]
     >>> ridge_inverse(np.diag([0.0, 1.5]), 0.5)(np.ones(2))
     array([2. , 0.5])
     """
-    # LAPACK copies arrays that are not in column-major order
+    # column-major order, since LAPACK would copy any other array
     shifted = np.array(matrix.T, order="F")
     shifted[np.diag_indices_from(shifted)] += ridge
     try:

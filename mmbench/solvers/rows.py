@@ -18,7 +18,7 @@ BLOCK_BYTES = 2**22
 
 @dataclass(frozen=True)
 class MappedRows:
-    """The matrix with the row ``(x - origin)' map`` for each row x of the data.
+    """The matrix with rows ``(x - origin)' map``, computed from the rows x of the data.
 
     Examples
     --------
@@ -140,7 +140,7 @@ def moments(X: NDArray | sparse.csr_array) -> tuple[NDArray, NDArray]:
 def blocks(n: int, d: int) -> Iterator[slice]:
     """Yield slices that divide n rows of d floats into blocks of at most BLOCK_BYTES bytes.
 
-    Each block has at least one row, even if the row has more than BLOCK_BYTES bytes.
+    A row of more than BLOCK_BYTES bytes is a block by itself.
     """
     step = max(1, BLOCK_BYTES // (8 * max(d, 1)))
     return (slice(start, start + step) for start in range(0, n, step))
