@@ -1,4 +1,4 @@
-"""The rows of a grid search, and its inner splits into training and validation rows."""
+"""The rows of a grid search, and inner splits of these rows into training and validation rows."""
 
 from typing import NamedTuple
 
@@ -23,8 +23,8 @@ Splits = list[tuple[NDArray, NDArray]]
 class Fold(NamedTuple):
     """The training rows and the held-out rows of one inner split, as indices.
 
-    The training rows belong to a pair of classes. The attribute `signs` contains the label of each
-    training row, -1.0 or +1.0.
+    All training rows belong to one pair of classes. The attribute `signs` contains the label of
+    each training row, -1.0 or +1.0.
     """
 
     train: NDArray
@@ -43,12 +43,12 @@ class Cut(NamedTuple):
     #: Number of folds of the cross-validation, or None for random splits.
     folds: int | None
     #: Fraction of rows held out in each random split. If `folds` and `split` are both None, the
-    #: rows after the training rows are held out.
+    #: only split holds out all rows after the first `n_train` rows.
     split: float | None
     #: Number of repetitions of the cross-validation, or number of random splits.
     repeats: int
     seed: int
-    #: Group of each row, shape (n_rows,), or None. No split separates rows of the same group.
+    #: Group of each row, shape (n_rows,), or None. Splits never separate rows of the same group.
     groups: NDArray | None
     #: Whether the rows are in temporal order; held-out rows then follow the training rows.
     ordered: bool
@@ -78,7 +78,7 @@ class SearchRows:
         labels = np.where(np.isin(y, classes), np.searchsorted(classes, y), -1)
         X = csr_array(X) if issparse(X) else np.asarray(X)
         self.X, self.labels = X.astype(np.float64, copy=False)[kept], labels[kept]
-        # the fit after the search computes gamma="scale" from `X_train`
+        # gamma="scale" is computed from `X_train`, as in the final training after the search
         self.X_train, self.pairs = self.X[: self.n_train], class_pairs(len(classes))
         self._cut = cut
         n_splits = (cut.folds or 1) * (1 if cut.ordered or self._on_rest else cut.repeats)
@@ -92,7 +92,7 @@ class SearchRows:
             raise OutOfTime(sum(self._done), self._planned)
 
     def splits(self, rows: NDArray) -> Splits:
-        """Return the inner splits of the given rows, as indices into `rows`."""
+        """Return the inner splits of the rows with the indices `rows`, as positions in `rows`."""
         if self._on_rest:
             return [(np.flatnonzero(rows < self.n_train), np.flatnonzero(rows >= self.n_train))]
         if self._cut.ordered:
@@ -111,10 +111,10 @@ def inner_splits(
 ) -> Splits:
     """Return the training rows and the validation rows of each inner split.
 
-    The splits are stratified, except random splits of groups. `labels` contains the class index of
-    each row; the other parameters are described in `Cut`. Raises ValueError unless exactly one of
-    `folds` and `split` is given. Also raises ValueError if a class has fewer rows than there are
-    folds, or if there are fewer groups than folds.
+    All splits are stratified, except random splits with `groups`. `labels` contains the class index
+    of each row; the other parameters are described in `Cut`. Raises ValueError if `folds` and
+    `split` are both given or both None, if a class has fewer rows than there are folds, or if there
+    are fewer groups than folds.
     """
     if (folds is None) == (split is None):
         raise ValueError("selection needs either folds or split")

@@ -1,4 +1,4 @@
-"""The points of a grid search: enumeration, grouping by kernel, and resolution of ties."""
+"""The grid points of a grid search: enumeration, grouping by kernel, and resolution of ties."""
 
 import math
 from collections.abc import Callable, Mapping, Sequence
@@ -65,8 +65,8 @@ def best_point(points: Sequence[GridPoint], scores: NDArray, prefer: Mapping[str
     """Return the index of the grid point with the largest score.
 
     Scores at most 1e-12 below the largest score are tied. Ties are resolved by the rules in
-    `prefer`, one rule after the other. If several grid points are still tied, the first of them is
-    returned.
+    `prefer`, one rule after the other. If several grid points are still tied, the first tied grid
+    point is returned.
 
     Examples
     --------
@@ -78,7 +78,7 @@ def best_point(points: Sequence[GridPoint], scores: NDArray, prefer: Mapping[str
     ranks = {name: RANKS[rule] for name, rule in prefer.items() if name in points[0]}
 
     def order(k: int) -> list[tuple[bool, float]]:
-        """Return the ranks of a point's values; a text such as "scale" ranks after all numbers."""
+        """Return the sort key of grid point k; strings such as "scale" rank after all numbers."""
         values = ((points[k][name], rank) for name, rank in ranks.items())
         return [(text := isinstance(v, str), 0.0 if text else rank(v)) for v, rank in values]
 
@@ -91,8 +91,8 @@ def staged(
     """Return the subgrids that are searched one after the other.
 
     A stage is a group of parameter names. The first subgrid contains the parameters of the first
-    stage, and the parameters that are in no stage. Each later stage gives one subgrid, unless the
-    grid contains no parameter of this stage.
+    stage, and the parameters that are in no stage. Each later stage gives one subgrid, if the grid
+    contains parameters of this stage.
 
     Examples
     --------

@@ -3,10 +3,10 @@
 A grid search maximises one of these metrics, and tables show metrics of stored predictions. The
 class scores of a one-vs-one machine are the values of its `decision_function`. For two classes, the
 class score is the decision value. For more than two classes, the score of a class is its number of
-votes plus a term below 1/2 that increases with the sum of the class's decision values. Some
-metrics, such as the area under the ROC curve, are defined for one class against the rest. For two
-classes, these metrics are computed for the second class. For more than two classes, these metrics
-are computed for each class and averaged over the classes.
+votes plus a term below 1/2 that increases with the sum of the class's decision values. One-vs-rest
+metrics, such as the area under the ROC curve, are defined for one class against all other classes.
+For two classes, one-vs-rest metrics are computed for the second class. For more than two classes,
+one-vs-rest metrics are computed for each class and averaged over the classes.
 """
 
 from collections.abc import Callable
@@ -33,9 +33,9 @@ class Metric:
     source: str
     #: Function of (truth, given, classes) that returns the metric, or NaN if the metric is not
     #: defined. ``truth`` contains the true classes, shape (n_samples,). ``given`` contains the
-    #: input that `source` names. The shape of ``given`` is (n_samples,) for predictions, and
-    #: (n_samples, n_classes) for scores and probabilities. ``classes`` contains the class of each
-    #: column of ``given``.
+    #: predictions, scores or probabilities, depending on `source`. The shape of ``given`` is
+    #: (n_samples,) for predictions, and (n_samples, n_classes) for scores and probabilities.
+    #: ``classes`` contains the class of each column of the array ``given``.
     compute: Compute
     #: Definition of the metric, for the notes of a table.
     about: str = ""
@@ -67,7 +67,10 @@ def _balanced_accuracy(truth: NDArray, predicted: NDArray, classes: NDArray) -> 
 
 
 def _of_predictions(name: str, **options: Any) -> Compute:
-    """Return scikit-learn's metric `name` of predictions; scikit-learn is imported at first use."""
+    """Return a function that computes scikit-learn's metric `name` from predictions.
+
+    scikit-learn is imported when the function is called.
+    """
 
     def compute(truth: NDArray, predicted: NDArray, classes: NDArray) -> float:
         return float(getattr(import_module("sklearn.metrics"), name)(truth, predicted, **options))
@@ -76,7 +79,7 @@ def _of_predictions(name: str, **options: Any) -> Compute:
 
 
 def _of_ranks(name: str) -> Compute:
-    """Return scikit-learn's metric `name` of class scores; scikit-learn is imported at first use.
+    """Return a function that computes scikit-learn's metric `name` from class scores.
 
     For more than two classes, the metric is averaged over the classes that contain at least one
     test row, but not all test rows.
@@ -107,7 +110,8 @@ def _log_loss(truth: NDArray, probabilities: NDArray, classes: NDArray) -> float
 
 def _brier(truth: NDArray, probabilities: NDArray, classes: NDArray) -> float:
     own = truth[:, None] == classes
-    # a test row of a class without training rows adds (1 - 0)^2, since its class has probability 0
+    # for a test row of a class without training rows, (1 - 0)^2 is added, since the true class has
+    # the probability 0
     squares = np.square(own - probabilities).sum(axis=1) + ~own.any(axis=1)
     return float(squares.mean() / (2 if len(np.union1d(truth, classes)) == 2 else 1))
 
@@ -176,7 +180,7 @@ SELECTABLE = tuple(name for name, metric in METRICS.items() if metric.source != 
 
 
 def check_selectable(name: str) -> None:
-    """Raise UserError if parameters cannot be selected by a metric."""
+    """Raise UserError if the metric `name` is unknown or cannot be used to select parameters."""
     if name not in METRICS:
         raise UserError(f"unknown metric {name!r}{did_you_mean(name, SELECTABLE)}")
     if name not in SELECTABLE:

@@ -45,8 +45,8 @@ class GridScores:
     def of_pairs(self, machines: list[PairwiseClassifier]) -> list[NDArray]:
         """Return the scores of the binary classifier of each pair, on the rows of the pair.
 
-        `machines` contains one machine per pair, with the parameters that are not searched. Returns
-        one array of scores, shape (n_points, n_splits), per pair of classes.
+        `machines` contains one machine per pair, in which all parameters outside the grid are set.
+        Returns one array of scores, shape (n_points, n_splits), per pair of classes.
         """
         pairs = zip(machines, self.data.pairs, strict=True)
         return self._threads()(delayed(self._of_pair)(machine, pair) for machine, pair in pairs)
@@ -128,7 +128,7 @@ class GridScores:
     def _of_joint(
         self, machine: JointClassifier, block: Block, train: NDArray, held: NDArray
     ) -> NDArray:
-        """Return the scores of a jointly trained machine on held-out rows, one per grid point."""
+        """Return one score per grid point of a jointly trained machine, on the held-out rows."""
         members, view = block
         data, path = self.data, [without_kernel(self.points[k]) for k in members]
         machine = machine.with_params(kernel_part(self.points[members[0]]))
@@ -150,7 +150,10 @@ class GridScores:
     def _decided_by_pairs(
         self, machines: list[PairwiseClassifier], splits: Splits
     ) -> Iterator[tuple[Pair, Decided]]:
-        """Yield each pair of classes with the decision values of its models on held-out rows."""
+        """Yield each pair of classes with the decision values of its binary classifiers.
+
+        The decision values are computed on the held-out rows of all classes.
+        """
         data, points = self.data, self.points
         pool = self._threads(return_as="generator")
         kernels = {machine.kernel_for(data.X_train) for machine in machines}
@@ -171,7 +174,10 @@ class GridScores:
     def _decided_by_pair(
         self, machine: PairwiseClassifier, pair: Pair, blocks: Iterable[Block], splits: Splits
     ) -> Decided:
-        """Return the decision values of one pair's models on the held-out rows of all classes."""
+        """Return the decision values of the binary classifiers of one pair of classes.
+
+        The decision values are computed on the held-out rows of all classes.
+        """
         labels, signs_only = self.data.labels, self.metric.source != "scores"
         sign_of = np.where(labels == pair[1], 1.0, np.where(labels == pair[0], -1.0, 0.0))
         owns = [train[sign_of[train] != 0] for train, _ in splits]
@@ -193,15 +199,15 @@ class GridScores:
         path = [without_kernel(self.points[k]) for k in members]
         decided = [np.empty((len(fold.held), len(path))) for fold in folds]
         weights = [point.get("class_weight") for point in path]
-        # a warm start needs a training with the same class weights
+        # grid points are grouped by class weights, since warm starts need equal class weights
         for weight in {repr(w): w for w in weights}.values():
             own = [k for k, other in enumerate(weights) if other == weight]
             problems = (view.problem(fold.train, fold.signs) for fold in folds if fold.both)
             trained = iter(machine.train_folds(problems, [path[k] for k in own]))
             for fold, values in zip(folds, decided, strict=True):
-                # If only one class of the pair has training rows, the decision value is the sign of
-                # this class. If neither class has training rows, the value 0 has no influence,
-                # since both classes lose against all classes with training rows.
+                # If only one class of the pair has training rows, the decision value is the label
+                # of this class, -1 or +1. If neither class has training rows, the decision value 0
+                # has no influence, since both classes lose against all classes with training rows.
                 values[:, own] = (
                     view.decisions(next(trained), fold.train, fold.held)
                     if fold.both

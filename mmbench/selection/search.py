@@ -77,7 +77,7 @@ def select(
     Parameters
     ----------
     machine : PairwiseClassifier
-        Unfitted machine with the parameters that are not searched.
+        Unfitted machine, in which all parameters outside the grid are set.
     X : ndarray of shape (n_samples, n_features)
     y : ndarray of shape (n_samples,)
     grid : mapping of str to sequence
@@ -106,8 +106,9 @@ def select(
     pair_params : sequence of dict, optional
         Fixed parameters of each pair of classes, such as parameters selected for another machine.
     tol : float, optional
-        Tolerance of the trainings in the search. The default of `tol` is the tolerance of the
-        machine's `search_space`, unless `tol` is in the grid or set in the machine.
+        Tolerance of the trainings in the search, by default the tolerance of the machine's
+        `search_space`. The default does not replace values of `tol` in the grid, or a `tol` of the
+        machine other than the machine's default.
     stages : sequence of sequences of str, default=()
         Groups of parameters that are searched one after the other, one group per stage. In each
         stage, the parameters of earlier groups have their selected values, and the parameters of

@@ -1,7 +1,8 @@
 """Kernel values for the folds of a grid search, read from a stored matrix or computed on demand.
 
-A `KernelView` returns the training problem on given rows, and the decision values of trained models
-at given rows. All row indices refer to the rows of the whole grid search, not of a fold.
+For each fold, a `KernelView` returns the training problem on the training rows, and the decision
+values of trained models on the held-out rows. All row indices refer to the rows of the whole grid
+search, not of a fold.
 """
 
 from collections.abc import Iterator
@@ -51,13 +52,13 @@ def kernel_blocks(
 
     The stored kernel matrix contains the kernel values between `rows`, by default all rows. All
     other kernel values are computed on demand. The kernel matrix is not stored if the kernel is
-    linear, or if the matrix is larger than `PAIR_BYTES`. If all pairs of classes share the kernel
-    matrix (`shared`), its maximum size is `SHARED_BYTES`. A stored kernel matrix is computed from a
-    base matrix, which contains the inner products or the squared distances of the rows. If `rows`
-    is None, one base matrix is kept for all kernels. If `rows` is given, each kernel matrix
-    overwrites the base matrix to halve the memory, and the base matrix is computed anew for the
-    next kernel. The value of ``gamma="scale"`` is computed from the rows `reference`, the rows of
-    the fit after the search.
+    linear, or if the matrix is larger than `PAIR_BYTES`. If `shared` is true, the matrix is used
+    for all pairs of classes, and the maximum size is `SHARED_BYTES` in place of `PAIR_BYTES`. A
+    stored kernel matrix is computed from a base matrix, which contains the inner products or the
+    squared distances of the rows. If `rows` is None, one base matrix is kept for all kernels. If
+    `rows` is given, each kernel matrix overwrites the base matrix to halve the memory, and the base
+    matrix is computed anew for the next kernel. The value of ``gamma="scale"`` is computed from the
+    rows `reference`, the training rows of the final training after the search.
     """
     groups, base, of_distances = list(kernels_of(machine, X, points, reference)), None, False
     for g, (members, kernel, single) in enumerate(groups):
@@ -74,8 +75,8 @@ def kernel_blocks(
         gram, base = kernel.apply(base, out=base if last else None), None if last else base
         view = KernelView(X, kernel, gram, rows)
         yield members, view
-        # the caller still holds the view, so its kernel matrix is freed before the next one is
-        # computed
+        # free this kernel matrix before the next kernel matrix is computed: the caller still has a
+        # reference to the view
         del gram, view._gram, view._whole
 
 
