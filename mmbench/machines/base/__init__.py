@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from mmbench.machines.base.search_space import MemoryNeeds as MemoryNeeds
     from mmbench.machines.base.search_space import SearchSpace as SearchSpace
 
-#: Exported names by module.
+#: Names exported by each module of this package.
 _NAMES = {
     "estimator": "PairwiseClassifier WeightedClassifier class_weight kernel_parameter row_weights",
     "parameters": "Param choice parameter positive",

@@ -83,8 +83,8 @@ from mmbench.solvers.result import native_statuses
 #: precision.
 LARGEST_WEIGHT = 1e100
 
-#: Smallest magnitude of the largest feature, if the kernel is linear. Products of smaller features
-#: underflow in double precision.
+#: With a linear kernel, an error is raised if the largest magnitude of a feature value is positive
+#: and below LEAST_FEATURE. Products of smaller values underflow in double precision.
 LEAST_FEATURE = 1e-150
 
 
@@ -101,7 +101,7 @@ def kernel_parameter(default: str = "rbf", more: str = "") -> Any:
 
 
 def kernel_scaling() -> Any:
-    """Declare the parameter `kernel_scaling`, since some papers scale the polynomial kernel."""
+    """Declare the parameter `kernel_scaling`; some papers scale the polynomial kernel."""
     return parameter(
         "none",
         choice("none", "trace"),
@@ -150,8 +150,8 @@ else:
         def with_callbacks(method):
             """Wrap a method in a function, as scikit-learn 1.9 does, but without callbacks.
 
-            The wrapper adds one stack frame, as scikit-learn 1.9 does. Therefore the same
-            `stacklevel` of warnings is right for all versions of scikit-learn.
+            The wrapper adds one stack frame, as scikit-learn 1.9 does. Therefore warnings need the
+            same `stacklevel` with all versions of scikit-learn.
             """
             return wraps(method)(lambda *args, **kwargs: method(*args, **kwargs))
 
@@ -187,8 +187,8 @@ class PairwiseClassifier(Declared, Estimator):
       is at most ``gap_tolerance_factor`` times ``tol``.
 
     - ``version``: version number, increased by each change of the code that may alter results. The
-      key of each record of an experiment contains `version`, so that results of older code are not
-      reused.
+      key of each stored result of an experiment contains `version`, so that results of older code
+      are not reused.
 
     - ``kernel_versions``: version number of each kernel. If a change of the code may alter only the
       results with one kernel, only the number of this kernel is increased.
@@ -205,8 +205,8 @@ class PairwiseClassifier(Declared, Estimator):
         Kernel of each pair, with the numerical value of gamma.
     dual_coef_ : ndarray of shape (n_pairs, n_support)
         Coefficients of the support vectors in the decision function, one row per pair. `dual_coef_`
-        is read-only; each access builds it from a sparse array. A linear machine has `dual_coef_`
-        and `support_` only if the solver computes coefficients of the training rows.
+        is a read-only array, which each access creates from a sparse array. A linear machine has
+        `dual_coef_` and `support_` only if the solver computes coefficients of the training rows.
     support_ : ndarray of shape (n_support,)
         Ascending indices of the training rows with a non-zero coefficient in at least one pair.
     n_support_ : ndarray of shape (n_classes,)
@@ -338,8 +338,8 @@ class PairwiseClassifier(Declared, Estimator):
     def predict(self, X: ArrayLike) -> NDArray:
         """Return the class with most votes for each row.
 
-        If several classes have most votes and `break_ties` is true, the largest sum of decision
-        values selects one of these classes. Otherwise the rule `ties` selects one of these classes.
+        If several classes have most votes, one of them is selected: by the largest sum of decision
+        values if `break_ties` is true, else by the rule `ties`.
 
         Parameters
         ----------
@@ -449,7 +449,7 @@ class PairwiseClassifier(Declared, Estimator):
         ----------
         problem : BinaryProblem
         warm : instance of BinaryModel, optional
-            Warm start: the solution at a neighbouring grid point on the same rows.
+            Model trained on the same rows at a neighbouring grid point, used as the warm start.
 
         Returns
         -------
@@ -466,8 +466,8 @@ class PairwiseClassifier(Declared, Estimator):
         """Train one model per grid point, for grid points with the same kernel.
 
         The models are trained in the order of `path_key`, and returned in the order of `points`.
-        Each training starts from the preceding solution. A machine overrides `train_path` if its
-        grid points can share computations, for example an eigendecomposition.
+        Each training starts from the solution at the previous grid point. A machine overrides
+        `train_path` if its grid points can share computations, for example an eigendecomposition.
         """
         models: list[BinaryModel | None] = [None] * len(points)
         model = None
@@ -476,7 +476,7 @@ class PairwiseClassifier(Declared, Estimator):
         return models  # type: ignore[return-value]
 
     def path_key(self, point: Mapping[str, Any]) -> tuple:
-        """Return the sort key of a grid point in `train_path`, by default its C or `C_factor`."""
+        """Return the sort key of a grid point in `train_path`, by default C or `C_factor`."""
         return (point.get("C", point.get("C_factor", 0)),)
 
     def train_folds(
@@ -554,7 +554,7 @@ class PairwiseClassifier(Declared, Estimator):
 
     @property
     def _doc_link_template(self) -> str:
-        """Address of a machine's documentation page, or empty if the metadata have no address."""
+        """URL of the machine's documentation page, or empty if the package metadata have no URL."""
         try:
             addresses = metadata("mmbench").get_all("Project-URL") or []
         except PackageNotFoundError:
@@ -564,7 +564,7 @@ class PairwiseClassifier(Declared, Estimator):
         return f"{site.rstrip('/')}/{page}" if site else ""
 
     def _validated(self, X: Any, *y: ArrayLike, reset: bool = True) -> Any:
-        """Return the validated features in float64, and the validated labels if given.
+        """Return the validated features in float64, and the validated labels if `y` is given.
 
         If the machine accepts sparse features, sparse features are returned in CSR format.
         """
@@ -658,7 +658,8 @@ class PairwiseClassifier(Declared, Estimator):
         time, at_a_time = allowed(self.time_limit), effective_n_jobs(self.n_jobs)
         limited, watched = self.time_limit is not None, bool(getattr(self, "_skl_callbacks", ()))
         shares = ((time, -(-(len(pairs) - k) // at_a_time)) for k in range(len(pairs)))
-        # without callbacks, `_train_pair` is called, which joblib can send to a cluster
+        # without callbacks, joblib calls the module-level function `_train_pair`, which can run on
+        # a cluster
         calls = (
             delayed(trained)(k, share if limited else None)
             if watched
@@ -692,7 +693,8 @@ class PairwiseClassifier(Declared, Estimator):
         caught: tuple[type[Exception], ...] = (ArithmeticError, np.linalg.LinAlgError)
         if gram is not None and not gram.any():
             text = f"the kernel matrix is zero; {machine} has no solution on it"
-            # ValueError is replaced, too, since a solver's message may not name the kernel matrix
+            # a solver's ValueError is also replaced, since its message may not name the kernel
+            # matrix
             caught = (ArithmeticError, ValueError)
         elif not (gram is None or self.convex_on_any_matrix or is_semidefinite(gram)):
             least = float(eigvalsh(gram, subset_by_index=[0, 0])[0])
@@ -761,7 +763,7 @@ class PairwiseClassifier(Declared, Estimator):
 def _hooks_called(
     machine: PairwiseClassifier, task: Any, fitted: Any, data: Mapping[str, Any]
 ) -> Iterator[None]:
-    """Call the hooks of scikit-learn's callbacks before and after a task, unless `task` is None.
+    """Call the hooks of scikit-learn's callbacks before and after a task (none if `task` is None).
 
     `fitted` is the argument `reconstruction_attributes` of the second hook: the function `dict` if
     the machine is fitted after the task, else None.
@@ -778,8 +780,8 @@ def _train_pair(
 ) -> BinaryModel:
     """Train the machine of one pair of classes within a time limit.
 
-    `share` contains the remaining time of `fit` and the number by which this time is divided, or is
-    None if there is no time limit.
+    The time limit of this training is the remaining time of `fit` (``share[0]``), divided by the
+    number ``share[1]``. If there is no time limit, `share` is None.
     """
     seconds = share and share[0].seconds / share[1]
     # overflow warnings are ignored, since `_store` raises an error if the solution is not finite
@@ -825,7 +827,7 @@ def _variance(X: Any, weights: NDArray | None = None) -> float:
     if weights is not None:
         share = weights / (weights.sum() * X.shape[1])
         mean = float(share @ np.asarray(X.sum(axis=1)).ravel())
-        if isinstance(X, np.ndarray):  # far from the origin, the difference below is inaccurate
+        if isinstance(X, np.ndarray):  # the formula below is inaccurate far from the origin
             return float(share @ row_squares(X - mean))
         return float(share @ row_squares(X)) - mean * mean  # mean**2 could raise OverflowError
     if isinstance(X, np.ndarray):
@@ -881,7 +883,8 @@ class WeightedClassifier(PairwiseClassifier):
         data = super()._validated(X, *y, reset=reset)
         weights = getattr(self, "class_weight", None)
         if y and isinstance(weights, Mapping):
-            # scikit-learn's compute_class_weight would treat the labels "1" and 1 as equal
+            # the labels are checked here, since scikit-learn's compute_class_weight would treat the
+            # labels "1" and 1 as equal
             classes = np.unique(data[1]).tolist()
             without = [label for label in classes if label not in weights]
             unknown = [label for label in weights if label not in classes]
@@ -896,9 +899,9 @@ class WeightedClassifier(PairwiseClassifier):
 def row_weights(problem: BinaryProblem, class_weight: Any) -> NDArray | None:
     """Return the sample weight times the class weight of each row, or None if there are no weights.
 
-    The label ``y = 0`` marks rows outside the problem, which have weight 0. In a grid search, the
-    labels of the two classes are unknown (`problem.classes` is empty). Therefore class weights by
-    label raise a ValueError in a grid search.
+    Rows with the label ``y = 0`` are not used in the training, and get the weight 0. In a grid
+    search, the labels of the two classes are unknown (`problem.classes` is empty). Therefore class
+    weights by label raise a ValueError in a grid search.
     """
     if class_weight is None and problem.weights is None:
         return None

@@ -1,8 +1,8 @@
 """Adapter for foreign classifiers: classifiers of other packages, for example of scikit-learn.
 
 In an experiment, foreign classifiers and the machines of this package have the same test rows, and
-the same inner folds for the selection of parameters. Fits of foreign classifiers have no
-certificate, since their optimisation problems are unknown.
+the same inner folds for the selection of parameters. No certificate is computed for a foreign
+classifier, since its optimisation problem is unknown.
 """
 
 import math
@@ -75,7 +75,7 @@ class ForeignClassifier:
     classes_ : ndarray of shape (n_classes,)
         Sorted labels of the training rows.
     fits_ : list of Fit
-        A single entry with the status "uncertified".
+        A single `Fit`, with the status "uncertified".
     """
 
     make: ClassVar[Callable[[], Any]]
@@ -109,7 +109,7 @@ class ForeignClassifier:
         """Fit the foreign classifier."""
         started = perf_counter()
         with warnings.catch_warnings():
-            # the experiment runner sets `n_jobs` of all estimators, even if `n_jobs` is deprecated
+            # the experiment runner sets `n_jobs`, even for estimators that have deprecated `n_jobs`
             warnings.filterwarnings("ignore", "'n_jobs' has no effect", FutureWarning)
             self.estimator.fit(X, y)
         self.classes_ = np.unique(y)
@@ -124,13 +124,13 @@ class ForeignClassifier:
         return self.classes_[self._predicted(X)]
 
     def pairwise_decision_function(self, X: NDArray) -> NDArray:
-        """Return decision values of all pairs of classes, with most votes for the predicted class.
+        """Return decision values of all pairs of classes; the predicted class has most votes.
 
         For two classes, a value is positive if the second class is predicted, and negative if the
         first class is predicted. The magnitude of a value is the magnitude of the classifier's
         decision value. If the classifier has no decision function, the magnitude is the distance of
-        the predicted probability from 1/2. If there are more than two classes, or neither decision
-        function nor probabilities, the values are -1 and 1.
+        the predicted probability from 1/2. If there are more than two classes, or if the classifier
+        has neither a decision function nor probabilities, the values are -1 and 1.
 
         Returns
         -------

@@ -5,8 +5,8 @@ A machine declares its parameters as class attributes:
     C: float = parameter(1.0, positive(), "Regularization parameter: penalty on slack.")
 
 The base class `Declared` derives the constructor and the section "Parameters" of the docstring from
-the declared parameters. The parameters of estimators and of YAML files are checked against the
-declarations.
+the declared parameters. Parameter values that are passed to an estimator or read from a YAML file
+are checked against the declarations.
 """
 
 import inspect
@@ -67,7 +67,7 @@ class Param:
     boolean : bool, default=False
         Whether True and False are valid instead of numbers.
     mapping : bool, default=False
-        Whether mappings to positive numbers are valid.
+        Whether mappings whose values are positive numbers are valid.
     function : bool, default=False
         Whether a function is valid.
     infinite : bool, default=False
@@ -152,7 +152,7 @@ def choice(*words: str) -> Param:
 
 @dataclass(frozen=True, kw_only=True)
 class Parameter(Param):
-    """A declared parameter: valid values, default, documentation and position."""
+    """A declared parameter: valid values, default, documentation and position in the signature."""
 
     default: Any
     doc: str

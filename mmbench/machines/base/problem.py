@@ -33,12 +33,13 @@ LAZY_FEATURES = 64
 #: their tolerances.
 UNPROVEN = (Status.INACCURATE, Status.ITERATION_LIMIT, Status.TIME_LIMIT)
 
-#: A lower bound may exceed the objective by rounding errors. If the relative excess is above both
-#: FALSE_BOUND_EXCESS and the violation tolerance, the status is ``failed``.
+#: If a lower bound exceeds the objective of a feasible solution by a relative difference above both
+#: FALSE_BOUND_EXCESS and the violation tolerance, the status is ``failed``. A smaller difference
+#: may be a rounding error.
 FALSE_BOUND_EXCESS = 1e-3
 
 #: Decision values of at most FEW_ROWS rows are computed from a sparse array of coefficients. With c
-#: classes, at most ``c - 1`` of the ``c (c - 1) / 2`` coefficients of a support vector are not
+#: classes, a support vector has ``c (c - 1) / 2`` coefficients, of which at most ``c - 1`` are not
 #: zero.
 FEW_ROWS = 32
 
@@ -180,8 +181,8 @@ class Fit:
         Name of the algorithm that found the returned solution. The names are listed in the module
         docstrings of the machines and of the solvers.
     extra : dict
-        Additional values by name; the names depend on the machine. If a warning is emitted for the
-        fit, ``extra["reason"]`` is appended to the warning.
+        Additional values by name; the names depend on the machine. If the training ends with a
+        warning, ``extra["reason"]`` is appended to the warning.
     """
 
     status: Status
@@ -202,7 +203,7 @@ class Fit:
 
 
 def judged(fit: Fit, gap_tolerance: float, violation_tolerance: float) -> Fit:
-    """Return the certificate with the status that follows from its gap and its largest violation.
+    """Return the certificate with a status determined by its duality gap and its largest violation.
 
     The status is "optimal" if the relative duality gap and the largest constraint violation are
     within their tolerances. The status "optimal" then also replaces the solver's status
@@ -291,7 +292,7 @@ def not_begun(problem: BinaryProblem) -> BinaryModel:
 
 
 class PartProblem(BinaryProblem):
-    """The training problem of a cross-validation fold, with the Gram matrix of all folds' rows.
+    """The training problem of a cross-validation fold, with the Gram matrix of all rows.
 
     The Gram matrix of the fold is a submatrix of the stored matrix `whole`. The submatrix is copied
     when it is first used. Machines that need only products with the Gram matrix use `whole`, and
@@ -324,7 +325,8 @@ def expand(kernel: Kernel, X: NDArray, support: NDArray, coef: NDArray | csr_arr
     if not n_support:
         return out
     if n == 1 and kernel.name == "rbf" and not (issparse(X) or issparse(support)):
-        # for a single row, differences of features are faster than inner products
+        # for a single row, computing distances from differences of features is faster than from
+        # inner products
         distances = row_squares(support - X)
         return (coef @ kernel.apply(distances))[None, :]
     expansion = KernelRows(kernel, support, dtype=coef.dtype)
@@ -367,5 +369,5 @@ def far_origin(X: NDArray) -> NDArray | None:
 
 def around(X: NDArray, origin: NDArray | None) -> NDArray:
     """Return ``X - origin``, or `X` itself if `origin` is None."""
-    # the difference of a csr_matrix and an array is an np.matrix
+    # asarray is needed, since the difference of a csr_matrix and an array is an np.matrix
     return X if origin is None else np.asarray(X - origin)

@@ -14,7 +14,7 @@ from mmbench.errors import BeyondLimit, NotEnoughMemory
 from mmbench.kernels.matrix import KernelLike
 from mmbench.machines.base.parameters import parameter, positive
 
-#: If `cache_size` is None, kernel values use the fraction FREE_SHARE of the free memory, but at
+#: If `cache_size` is None, kernel values may use the fraction FREE_SHARE of the free memory, but at
 #: most MOST_CACHE_BYTES bytes.
 FREE_SHARE, MOST_CACHE_BYTES = 0.125, 1e9
 
@@ -152,8 +152,8 @@ ROW_VECTORS, ROW_COPIES = 70, 2
 
 #: Upper bound on the workspace for blocks of the Gram matrix of n rows: PART_GRAMS matrices of size
 #: n x n, or SMALL_PART_GRAMS matrices of size m x m if these are larger. The size m is the minimum
-#: of n and SMALL_PART_ROWS. SMALL_PART_GRAMS is larger, since the MMRM also stores the factors of
-#: a matrix of order 2m.
+#: of n and SMALL_PART_ROWS. SMALL_PART_GRAMS is larger than PART_GRAMS, since the MMRM also stores
+#: the factors of a matrix of order 2m.
 PART_GRAMS, SMALL_PART_GRAMS, SMALL_PART_ROWS = 5, 12, 4000
 
 
@@ -198,7 +198,7 @@ class MemoryNeeds:
     Parameters
     ----------
     gram_copies : int
-        Number of n x n arrays held during training, including the Gram matrix.
+        Number of n x n arrays in memory during training, including the Gram matrix.
     linear_gram_copies : int or None
         Number of n x n arrays with a linear kernel, by default `gram_copies`.
     linear_row_copies : int or None
@@ -273,6 +273,6 @@ class MemoryNeeds:
         return kernel == "linear" and self.linear_row_copies is not None and few
 
     def copies(self, kernel: KernelLike) -> int:
-        """Return the number of n x n arrays held during training."""
+        """Return the number of n x n arrays in memory during training."""
         linear = kernel == "linear" and self.linear_gram_copies is not None
         return self.linear_gram_copies if linear else self.gram_copies  # type: ignore[return-value]

@@ -103,7 +103,7 @@ def balanced(a: NDArray, y: NDArray, upper: float | NDArray) -> NDArray:
 
 @dataclass(frozen=True)
 class Bias:
-    """A bias b, with its margin rho, its training errors and the sum of its slacks."""
+    """A bias b, and the resulting margin rho, training errors and sum of slacks."""
 
     b: float
     #: Margin rho of (15): half the distance between the two scores next to the threshold.
@@ -120,7 +120,7 @@ class Bias:
 def optimal_bias(
     scores: NDArray, y: NDArray, resolution: float | None = None, weights: NDArray | None = None
 ) -> Bias:
-    """Return the candidate with the fewest training errors (14)-(16), in O(n log n) operations.
+    """Return the candidate bias with the fewest training errors (14)-(16), in O(n log n) steps.
 
     Consecutive scores that differ by at most `resolution` are considered equal, since scores of
     repeated rows may differ by rounding errors. The default of `resolution` is SCORE_RESOLUTION
@@ -176,7 +176,7 @@ def given_bias(
     rho: float = 0.0,
     one_class: bool = False,
 ) -> Bias:
-    """Return the `Bias` of a given b, with the sum of slacks (16) of the misclassified rows."""
+    """Return a `Bias` with the given b, and with the resulting errors and sum of slacks (16)."""
     margins = y * (scores + b)
     wrong = margins < 0
     own = np.ones(len(y), dtype=int) if weights is None else weights

@@ -35,7 +35,7 @@ def votes(decisions: NDArray, n_classes: int) -> NDArray:
 
 
 def _signs(n_classes: int) -> NDArray:
-    """Return -1.0 and +1.0 for the two classes of each pair, and 0.0 for the other classes."""
+    """Return an array with one row per pair: -1.0 and +1.0 for its two classes, else 0.0."""
     low, high = np.transpose(class_pairs(n_classes))
     return np.eye(n_classes)[high] - np.eye(n_classes)[low]
 
@@ -80,7 +80,7 @@ def ovr_scores(decisions: NDArray, n_classes: int, break_ties: bool = False) -> 
 
 
 def summed_decisions(decisions: NDArray, n_classes: int) -> NDArray:
-    """Sum the decision values of each class's pairs.
+    """Sum, for each class, the decision values of the pairs that contain this class.
 
     The sign of a decision value is changed if the class is the first class of the pair.
     """
