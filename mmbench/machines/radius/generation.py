@@ -39,19 +39,19 @@ FIRST_PAIRS, PAIRS_PER_ROUND = 100, 1000
 FIRST_FEATURES, FEATURES_PER_ROUND = 60, 40
 
 #: The restricted problems of R-SVM+ omit rows only if there are at least FEWEST_ROWS training rows.
-#: In the first round and at each removal, only the rows with a margin below LISTED_MARGIN are
-#: listed.
+#: In the first round and after each removal of rows, only the rows with a margin below
+#: LISTED_MARGIN are listed.
 FEWEST_ROWS, LISTED_MARGIN = 200, 1.1
 
 #: ROUND_TOLERANCE_FACTOR and REMOVAL_FACTOR apply if the restricted problems of R-SVM+ omit rows.
 #: The tolerance of a restricted problem is ROUND_TOLERANCE_FACTOR times the gap of the previous
 #: round. Inactive pairs, and rows with margins of at least LISTED_MARGIN, are removed if the gap is
 #: at most REMOVAL_FACTOR times the gap at the previous removal. If inactive pairs were removed in
-#: each round, a problem with equal distances of all rows would take many rounds.
+#: each round, a problem in which all pairs of rows have the same distance would take many rounds.
 ROUND_TOLERANCE_FACTOR, REMOVAL_FACTOR = 0.01, 0.5
 
-#: If the interior-point method ends with a relative gap above STALLED_GAP, Clarabel is used. This
-#: may happen if one class is rare and overlaps the other class, since the steps are then short.
+#: If the interior-point method ends with a relative gap above STALLED_GAP, Clarabel is used. The
+#: interior-point method may take short steps if one class is rare and overlaps the other class.
 STALLED_GAP = 1e-3
 
 
@@ -134,7 +134,7 @@ def _joined(pairs: NDArray, more: NDArray) -> NDArray:
 def _solve_restricted(
     problem: PairProblem, listed: Listed, tol: float, cone: bool, most: int
 ) -> tuple[PairSolution, NDArray]:
-    """Return the solution of a restricted problem, and the most violated unlisted pairs."""
+    """Return the solution of a restricted problem, and the most violated pairs outside it."""
     part, squares = problem.restricted(listed)
     accuracy = float(np.clip(0.1 * tol, 1e-10, 1e-4))
     solved = (solve_cone if cone else solve_interior)(part, squares, accuracy)

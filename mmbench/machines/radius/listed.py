@@ -128,8 +128,8 @@ def solve_cone(problem: PairProblem, squares: NDArray, tol: float) -> Restricted
 def without_zeros(w: NDArray, mu: NDArray, part: NDArray | None = None) -> tuple[NDArray, NDArray]:
     """Return w and mu after tiny feature weights mu_k are set to zero.
 
-    `part` contains the magnitude of each feature's term in the decision values. If this term is
-    large, mu_k is not set to zero. A feature with large values may have a tiny mu_k and a large
+    Entry k of `part` is the magnitude of the term of feature k in the decision values. If this term
+    is large, mu_k is not set to zero: a feature with large values may have a tiny mu_k and a large
     term.
     """
     kept = mu > ZERO_WEIGHT
@@ -189,7 +189,7 @@ class PairInteriorPoint(HingeInteriorPoint, ABC):
         return self.rates, self.D.T @ self.rates
 
     def _follow_theta(self, target: float, ahead: Values | None, bend: NDArray | float) -> None:
-        """Store the part of the Newton step of theta that is known before the step of e."""
+        """Store the part of the Newton step of theta that does not depend on the step of e."""
         lacks = self._open("theta", "e", target, ahead) / self.at["theta"]
         self.free_theta = self.rates * (lacks + bend)
 
@@ -260,7 +260,7 @@ class PlusInteriorPoint(PairInteriorPoint):
 
         of_G = inverse(G)
         of_br = G.T @ of_G
-        of_br[1, 1] += not m  # if there are no pairs, r occurs in no Newton equation
+        of_br[1, 1] += not m  # without pairs, r occurs in no equation; 1 makes the matrix regular
 
         def once(f: NDArray, g: NDArray) -> tuple[NDArray, NDArray]:
             p = inverse(A @ f)
@@ -313,7 +313,8 @@ class MuPlusInteriorPoint(PairInteriorPoint):
         """
         squares = row_squares(rows.T)
         largest = squares.max() or 1.0  # 1.0 if all listed features are constant
-        # the optimal mu_k of a constant feature is 0, unless the penalty lam on the radius is large
+        # a constant feature starts with the smallest mu_k, since its optimal mu_k is 0 if the
+        # penalty lam on the radius is not large
         varies = squares > np.finfo(float).eps * largest
         mu = 1.0 / np.sqrt(np.where(varies, squares, largest))
         return {"mu": mu / mu.sum()}
@@ -348,7 +349,7 @@ class MuPlusInteriorPoint(PairInteriorPoint):
         added[np.arange(k), np.arange(k)] += 0.5 * at["g"] / at["mu"] + at["v"] ** 2 / at["mu"]
         added[:k, k] = added[k, :k] = 0.5
         added[:k, k + 1] = added[k + 1, :k] = -0.5 * total
-        # if there are no pairs, r occurs in no Newton equation
+        # without pairs, r occurs in no equation; 1 makes the matrix regular
         added[k + 1, k + 1] = rates.sum() if len(rates) else 1.0
         between = np.zeros((k, k + 2))
         between[np.arange(k), np.arange(k)] = -at["v"] / at["mu"]

@@ -14,9 +14,9 @@ value.
 
 If rows have weights s_i, the penalty on xi_i^2 in (3) is ``C s_i``. In the lower bound,
 ``sum_i a_i^2 / (C s_i)`` then replaces ``||a||^2 / C``. With a kernel, there is one feature per
-training row, and two equal rows give two equal features. The optimal w_k and mu_k of a single row
-are then divided between the two features. Therefore a row of weight 2 is equivalent to two equal
-rows, also with a kernel.
+training row, and two equal rows give two equal features. If a row is repeated, its optimal w_k and
+mu_k are divided between the two equal features. Therefore a row of weight 2 is equivalent to two
+equal rows, also with a kernel.
 
 The cone program of (3) is solved at most four times, by Clarabel or by ECOS. Each cone program is
 scaled by the objective value of the best solution so far. The mean training times in
@@ -136,9 +136,9 @@ class MRSVM(RadiusMachine):
 def cone_program(
     rows: NDArray, y: NDArray, C: NDArray, squares: NDArray, unit: float
 ) -> ConeProgram:
-    """Return problem (3) as a cone program, with objective divided by `unit`, w by its root.
+    """Return (3) as a cone program; the objective is divided by `unit`, w by ``sqrt(unit)``.
 
-    The tolerances of the solver are absolute, so `unit` should be of the order of the optimal
+    Since the tolerances of the solver are absolute, `unit` should be of the order of the optimal
     value. The variables of the cone program are w, b, xi, e, mu and zeta. The variables xi are the
     slacks multiplied by ``sqrt(C / (unit max R^2))``. The variables e_k are upper bounds on
     ``w_k^2 / mu_k``. The variable zeta is an upper bound on the second term of the objective (3)

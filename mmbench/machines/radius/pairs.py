@@ -35,10 +35,11 @@ from mmbench.solvers.result import Result
 #: rows to all other rows fit into the processor cache.
 CHUNK = 32
 
-#: A warm start for other penalties has the active pairs of the last restricted problem and, if this
-#: problem contains all rows, the FEWEST_PAIRS most distant of its pairs. With fewer pairs, the
-#: interior-point method may take short steps. A parameter search on Abalone (class 3 against 11)
-#: took 50 times as long if warm starts contained only the active pairs.
+#: A warm start for other penalties contains the active pairs of the last restricted problem. If
+#: this restricted problem contains all rows, the warm start also contains the FEWEST_PAIRS most
+#: distant pairs of the restricted problem. With fewer pairs, the interior-point method may take
+#: short steps. A parameter search on Abalone (class 3 against 11) took 50 times as long if warm
+#: starts contained only the active pairs.
 FEWEST_PAIRS = 100
 
 #: A warm start of R-SVMμ+ contains the features whose weight mu_k exceeds SMALLEST_SHARE. The sum
@@ -105,7 +106,7 @@ class PairProblem:
 
     @property
     def smaller(self) -> float:
-        """The smaller of two numbers: the sums of the slack penalties C over the two classes.
+        """Minimum over the two classes of the sum of the slack penalties C.
 
         If w = 0, each row of the class with the smaller sum has slack 2.
         """
@@ -163,13 +164,13 @@ class PairProblem:
         decision = self.rows @ w
         b = best_bias(decision, self.y, self.C)
         decision += b
-        # if C is large, a margin just below 1 because of rounding errors has a large penalty;
-        # therefore `best_scale` lengthens w slightly
+        # if C is large, a margin that rounding errors reduce below 1 has a large penalty; therefore
+        # `best_scale` increases the length of w slightly
         scale = svm_dual(self.rows, self.y, self.C).best_scale(decision, norm)
         slack = np.maximum(0.0, 1.0 - self.y * scale * decision)
         value = 0.5 * scale**2 * norm + float(np.sum(self.C * slack))
-        # if the objective value at w is not below the value at w = 0, the direction of w is a
-        # rounding error
+        # w is replaced by 0 if the objective value at w is not below the objective value at 0; the
+        # direction of w then consists of rounding errors
         if value >= 2.0 * self.smaller:
             value, w = 2.0 * self.smaller, np.zeros(k)
             b = best_bias(self.rows @ w, self.y, self.C)

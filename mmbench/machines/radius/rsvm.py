@@ -136,8 +136,8 @@ class RadiusMachine(WeightedClassifier):
         pair of classes (``rbf``, ``poly``).
     """
 
-    # the copies in memory are centred features, products of features and weights, and matrices of
-    # the interior-point method
+    # the arrays in memory are the centred features, products of features and weights, and matrices
+    # of the interior-point method
     memory_needs: ClassVar[MemoryNeeds] = MemoryNeeds(
         gram_copies=9, linear_row_copies=4, covariance_copies=20
     )
@@ -162,7 +162,8 @@ class RadiusMachine(WeightedClassifier):
 
     def train(self, problem: BinaryProblem, warm: BinaryModel | None = None) -> BinaryModel:
         started, y = time.perf_counter(), problem.y
-        with np.errstate(over="ignore", divide="ignore", invalid="ignore"):  # reported as status
+        # the status of the certificate reports numerical failures
+        with np.errstate(over="ignore", divide="ignore", invalid="ignore"):
             features, given = ScaledFeatures(problem), row_weights(problem, self.class_weight)
             s = np.ones(len(y)) if given is None else given
             if features.unit > 0:
