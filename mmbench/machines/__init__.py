@@ -79,7 +79,7 @@ class Alias:
     stages : tuple of tuples of str
         Groups of hyper-parameters, in the order of their selection; see `mmbench.selection.select`.
     version : int
-        Version number of the alias, added to the machine's `version` in the keys of records.
+        Version number of the alias, added to the machine's `version` in the keys of stored results.
     """
 
     machine: str

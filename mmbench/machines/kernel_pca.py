@@ -6,8 +6,8 @@ The training rows x_i have the mean xbar, and the columns of U are the principal
 nonlinear kernel, the coordinates are the components of kernel PCA. Let K be the kernel matrix and
 ``H = I - 11'/n``, and let ``H K H = V diag(n s) V'`` be the eigendecomposition of the centred
 kernel matrix. Coordinate k of training row i is then ``sqrt(n s_k) V_ik``. The eigendecomposition
-depends only on the kernel, the training rows and their weights. One eigendecomposition therefore
-serves all values of the other hyper-parameters.
+depends only on the kernel, the training rows and their weights. Therefore one eigendecomposition is
+used for all values of the other hyper-parameters.
 
 If rows have weights p_i with sum 1, p_i replaces 1/n in the scatter matrix S and in the mean. Let P
 = diag(p), let Kc be the Gram matrix of the rows centred at the weighted mean, and let ``P^(1/2) Kc

@@ -142,7 +142,7 @@ class KLDA(WeightedClassifier):
         started = time.perf_counter()
         rows = _Rows(gram, problem.y, problem.weights)
         gram, delta = rows.gram, rows.delta
-        # if all rows are 0, w is 0 for any ridge
+        # `level` is 1 if all rows are 0, since w is then 0 for any ridge
         level = float(gram.trace()) / sum(rows.totals) or 1.0
         ridges = level * np.array(etas)
         status, route, features = Status.OPTIMAL, "Cholesky", None
@@ -181,8 +181,8 @@ class _Rows:
         # `root` replaces the vector of ones in all formulas
         self.y, self.root = y, np.ones(len(y)) if weights is None else np.sqrt(weights)
         self.gram = gram if weights is None else scaled(gram, self.root)
-        # for the positive, then for the negative class: `root` with zeros for the rows of the other
-        # class, and the total weight of the class
+        # `sides` contains, for the positive and the negative class, `root` with zeros at the rows
+        # of the other class; `totals` contains the total weights of the two classes
         self.sides = self.root * (y > 0), self.root * (y < 0)
         self.totals = [float(side @ side) for side in self.sides]
         #: Coefficients of the rows in the difference ``m+ - m-`` of the class means, shape
@@ -260,7 +260,7 @@ def _intercept(rows: _Rows, scores: NDArray, bias: str, errors: NDArray | None) 
     """Return the intercept b of the decision function.
 
     `scores` contains decision values without b, multiplied by the square roots of the row weights,
-    and `errors` contains the weights of training errors by row (None for equal weights).
+    and `errors` contains the weight of a training error at each row (None for equal weights).
     """
     if bias == "midpoint":
         means = (s @ scores / n for s, n in zip(rows.sides, rows.totals, strict=True))

@@ -3,9 +3,9 @@
     min over w, b   1/2 w'w + C/2 sum_i xi_i^2    subject to   y_i f(x_i) = 1 - xi_i    (30), (31)
 
 The MAMC is the maximal average margin classifier of `mmbench.machines.mamc`. In the EMAMC paper
-(Abe), the objective also contains the average margin, with a factor C_a. The average margin only
-rescales (w, b), and is omitted here. Let phi be the feature map, and Phi the matrix with the row
-phi(x_i)' for each of the M training rows x_i. The optimal w and b solve
+(Abe), the objective also contains the average margin, with a factor C_a. The term of the average
+margin only rescales the solution (w, b), and is omitted here. Let phi be the feature map, and Phi
+the matrix with the row phi(x_i)' for each of the M training rows x_i. The optimal w and b solve
 
     (I/C + Phi'Phi) w + Phi'1 b = Phi'y,    1'Phi w + M b = 1'y                        (36), (37)
 
@@ -152,7 +152,7 @@ class LSSVM(WeightedClassifier):
 
     @property
     def translation_invariant(self) -> bool:  # type: ignore[override]
-        """Whether a translation of all rows leaves a linear machine unchanged."""
+        """Whether a linear machine makes the same predictions after a translation of all rows."""
         return self.reading == "gram"
 
     @classmethod

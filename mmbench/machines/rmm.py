@@ -40,12 +40,12 @@ s_j``.
 | root search | (13) and (14) | 10 RMM trainings with warm starts |
 | Clarabel | never; only by solver="reference" | n^3 operations per iteration |
 
-Therefore "auto" ends in one of six algorithms: the five algorithms of the SVM, or the root search.
-In the experiment rmm_table1_opt of results/reference (digits of 64 features), training the RMM (7)
-takes on average 4 to 13 times the CPU time of the SVM. The ratio is 1.1 to 2.5 in the experiments
-rmm_table1_usps and rmm_table1_mnist1000. In a grid search, each RMM starts from the solution at a
-neighbouring grid point. The experiment configs/rmm_fig2.yaml measures the CPU time of an RMM that
-starts from the SVM's solution.
+With "auto", one of six algorithms finds the returned solution: one of the five algorithms of the
+SVM, or the root search. In the experiment rmm_table1_opt of results/reference (digits of 64
+features), training the RMM (7) takes on average 4 to 13 times the CPU time of the SVM. The ratio is
+1.1 to 2.5 in the experiments rmm_table1_usps and rmm_table1_mnist1000. In a grid search, each RMM
+starts from the solution at a neighbouring grid point. The experiment configs/rmm_fig2.yaml measures
+the CPU time of an RMM that starts from the SVM's solution.
 
 References
 ----------
@@ -262,7 +262,8 @@ class RMM(WeightedClassifier):
         tol = tolerance(self.tol, len(problem.y))
         svm = train_svm(problem, C, self.solver, tol, start, self.cache_size)
         if self.solver == "reference" and not svm.fit.gap <= GAP_TOLERANCE_FACTOR * tol:
-            # B is computed from the SVM's decision values, and libsvm can end far from the optimum
+            # the SVM is trained again if libsvm ends far from the optimum, since B is computed from
+            # the SVM's decision values
             svm = train_svm(problem, C, "auto", tol, None, self.cache_size)
         return svm
 
@@ -369,14 +370,14 @@ class RMMState:
 
 
 def _largest_decision(model: BinaryModel) -> float:
-    """Return the largest ``|f|`` at the training rows, which is ``|b|`` if w = 0 was set."""
+    """Return the largest ``|f|`` at the training rows, which is ``|b|`` if w = 0."""
     if model.coef is not None and not model.coef.any():
         return abs(float(model.intercept))
     return float(np.abs(model.state.f).max())
 
 
 def _with_the_work_of(svm: Fit, model: BinaryModel) -> BinaryModel:
-    """Add the iterations and seconds of the SVM to the certificate of a copy of the model."""
+    """Return the model with the iterations and seconds of the SVM added to its certificate."""
     iterations, seconds = model.fit.iterations + svm.iterations, model.fit.seconds + svm.seconds
     return replace(model, fit=replace(model.fit, iterations=iterations, seconds=seconds))
 
@@ -428,7 +429,7 @@ def solve_paper_dual(
 
     `dual` is problem (8) as a `PiecewiseQP`. The certificate is computed from `dual`. For (13) and
     (14), `cap` is the upper bound of each lambda_i and lambda*_i, and `total` is the upper bound of
-    their sum.
+    the sum of all lambda_i and lambda*_i.
     """
     from mmbench.solvers.clarabel_ import solve_qp
 
@@ -620,11 +621,10 @@ class PenaltySearch:
         )
 
     def best(self, points: list[DualPoint]) -> tuple[DualPoint, float, float, float]:
-        """Return the point with the smallest primal objective, this objective, the bound t, and
-        the largest lower bound.
+        """Return the best point, its primal objective, its bound t, and the largest lower bound.
 
-        The bound t is optimal for the w and b of the returned point. The largest lower bound may
-        belong to another point.
+        The best point has the smallest primal objective, and the bound t is optimal for the w and b
+        of this point. The largest lower bound may belong to another point.
         """
         best = min(points, key=lambda point: self.primal(point)[0])
         return best, *self.primal(best), max(map(self.bound, points))

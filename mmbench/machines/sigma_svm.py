@@ -72,8 +72,8 @@ from mmbench.machines.svm import NATIVE, ROWS_PER_FEATURE, SVM, in_features, tol
 from mmbench.solvers.rows import MappedRows
 from mmbench.solvers.svm_dual.qp import ROUNDING_FACTOR
 
-#: Grid of D. The variances in Sigma are far smaller than 1, so that D Sigma is small compared with
-#: (1-D) I unless D is near 1. The grid therefore contains several values of D near 1.
+#: Grid of D. The variances in Sigma are far smaller than 1. Therefore D Sigma is small compared
+#: with (1-D) I, except for D near 1. The grid therefore contains several values of D near 1.
 SHARES = (0.0, 0.1, 0.3, 0.5, 0.7, 0.9, 0.99, 0.999)
 
 #: The inverse P is used only if the mean eigenvalue of the centred Gram matrix Kc is at least

@@ -23,13 +23,13 @@ follow the paper on relative margin machines. If ``C=inf``, all slacks are zero 
 | liblinear | never; only by solver="liblinear" | `libsvm_` |
 | Clarabel | never; only by solver="clarabel" | `clarabel_` |
 
-Therefore "auto" ends in one of the first five algorithms of the table. The route "warm start" takes
-no steps, and returns the solution at the neighbouring grid point. If SMO (sequential minimal
-optimisation) finds no optimal solution with a linear kernel, `solvers.features` continues. If
-`solvers.features` finds no optimal solution, SMO continues. If coordinate descent finds no optimal
-solution, `solvers.features` or SMO continues. SMO alone leaves a relative duality gap of up to 0.7
-on unscaled features. The interior-point method alone stalls if there are many rows and one class is
-rare.
+With "auto", one of the first five algorithms of the table finds the returned solution. The route
+"warm start" takes no steps, and returns the solution at the neighbouring grid point. If SMO
+(sequential minimal optimisation) finds no optimal solution with a linear kernel, `solvers.features`
+continues. If `solvers.features` finds no optimal solution, SMO continues. If coordinate descent
+finds no optimal solution, `solvers.features` or SMO continues. SMO alone leaves a relative duality
+gap of up to 0.7 on unscaled features. The interior-point method alone stalls if there are many rows
+and one class is rare.
 
 References
 ----------
@@ -136,9 +136,9 @@ class SVM(WeightedClassifier):
     -----
     This class differs from scikit-learn's SVC. With more than two classes, `coef_`,
     `intercept_`, `dual_coef_` and decision values of pairs have signs opposite to the signs in SVC.
-    `dual_coef_` has one row per pair of classes, whereas SVC's has ``n_classes - 1`` rows. Negative
-    sample weights raise an error, whereas SVC removes rows with negative weights. For
-    probabilities, use scikit-learn's CalibratedClassifierCV, since there is no parameter
+    `dual_coef_` has one row per pair of classes, whereas `dual_coef_` of SVC has ``n_classes - 1``
+    rows. Negative sample weights raise an error, whereas SVC removes rows with negative weights.
+    For probabilities, use scikit-learn's CalibratedClassifierCV, since there is no parameter
     `probability`.
 
     Examples
@@ -168,7 +168,7 @@ class SVM(WeightedClassifier):
     #: returned if the solver's objective is not below the objective at w = 0, for example with C
     #: below 1e-5. Version 4: before w = 0 is returned, smaller tolerances are tried.
     version: ClassVar[int] = 4
-    #: Version numbers of the results with one kernel. Version 1 of ``linear``: problems with many
+    #: Version number of the results for each kernel. Version 1 of ``linear``: problems with many
     #: rows are solved exactly, which may change ties in a grid search. Version 2 of ``linear``:
     #: problems with few rows and degenerate problems are also solved exactly. Version 3 of
     #: ``linear``: coordinate descent is added to the solvers. Version 4 of ``linear``: coordinate
@@ -303,7 +303,8 @@ def solve_dual(
         if inside:
             u = start.u if isinstance(start, PiecewiseSolution) else start
             found = solve_in_features(first, y, C, tol, gap_tolerance, B, u)
-            # if the duality gap is within its tolerance, KKT violations are due to rounding errors
+            # with many rows, a duality gap within its tolerance is enough: KKT violations are then
+            # due to rounding errors
             enough = len(y) > FEW_GRAM_ROWS and found.gap <= gap_tolerance
         else:
             found = solve_to_gap(first, tol, gap_tolerance, start)
@@ -401,7 +402,7 @@ def solve_by_clarabel(dual: PiecewiseQP) -> PiecewiseSolution:
         upper=dual.knots[:, 1],
     )
     u, bias = dual.feasible(found.x), float(found.multipliers[0])
-    # the dual is feasible and bounded, although Clarabel may report otherwise
+    # a status such as "infeasible" is replaced, since the dual is feasible and bounded
     status = found.status if found.status in (Status.OPTIMAL, *UNPROVEN) else Status.INACCURATE
     return dual.solution(u, dual.gram @ u, bias, found.iterations, status, route="Clarabel")
 
@@ -456,7 +457,8 @@ def certified(
     """
     gap_tolerance = GAP_TOLERANCE_FACTOR * tol
     found = dual.constant_if_unresolved(state, tol, gap_tolerance)
-    # the term 1/2 u'Ku of the dual objective may be zero because of rounding errors
+    # if u is not zero, an objective of 0 is a rounding error, and is replaced by the bound on the
+    # rounding error
     objective = -found.bound or (found.rounding if found.u.any() else 0.0)
     open_gap = relative_gap(objective, -found.value) > gap_tolerance
     unproven = open_gap and found.rounding > gap_tolerance * objective
