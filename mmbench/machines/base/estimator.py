@@ -763,7 +763,7 @@ class PairwiseClassifier(Declared, Estimator):
 def _hooks_called(
     machine: PairwiseClassifier, task: Any, fitted: Any, data: Mapping[str, Any]
 ) -> Iterator[None]:
-    """Call the hooks of scikit-learn's callbacks before and after a task (none if `task` is None).
+    """Call scikit-learn's callback hooks before and after a task; if `task` is None, call no hook.
 
     `fitted` is the argument `reconstruction_attributes` of the second hook: the function `dict` if
     the machine is fitted after the task, else None.
@@ -900,8 +900,8 @@ def row_weights(problem: BinaryProblem, class_weight: Any) -> NDArray | None:
     """Return the sample weight times the class weight of each row, or None if there are no weights.
 
     Rows with the label ``y = 0`` are not used in the training, and get the weight 0. In a grid
-    search, the labels of the two classes are unknown (`problem.classes` is empty). Therefore class
-    weights by label raise a ValueError in a grid search.
+    search, the labels of the two classes are unknown (`problem.classes` is empty). Therefore a dict
+    of class weights raises a ValueError in a grid search.
     """
     if class_weight is None and problem.weights is None:
         return None

@@ -143,7 +143,8 @@ class ForeignClassifier:
                 return signs[:, None]
             magnitude = np.abs(scores[:, 1] - scores[:, 0]) / 2
             return (signs * np.maximum(magnitude, np.finfo(np.float32).tiny))[:, None]
-        # the second class of a pair gets the vote unless the first class is predicted
+        # in each pair, the first class gets the vote if it is predicted; otherwise the second class
+        # gets the vote
         pairs = class_pairs(len(self.classes_))
         return np.column_stack([np.where(predicted == low, -1.0, 1.0) for low, _ in pairs])
 
@@ -164,8 +165,8 @@ class ForeignClassifier:
             label = given.ravel()[wrong].tolist()[0]
             raise ValueError(f"{name} predicts {label!r}, which is no label: {labels}")
         theirs = np.ravel(getattr(self.estimator, "classes_", self.classes_))
-        # the predictions are codes if the estimator's `classes_` contain all predictions, but also
-        # values that are no labels
+        # the predictions are codes if all predictions are in the estimator's `classes_`, and this
+        # array also contains values that are no labels
         if not np.isin(theirs, self.classes_).all() and np.isin(given, theirs).all():
             raise ValueError(f"{name} predicts its own classes {theirs.tolist()}, not the labels")
         return hits.argmax(axis=1)

@@ -83,7 +83,7 @@ class JointProblem(NamedTuple):
         return class_pairs(int(self.labels.max()) + 1)
 
     def weights(self, class_weight: Any) -> list[NDArray] | None:
-        """Return the row weights of each pair (see `row_weights`), or None without weights."""
+        """Return the `row_weights` of each pair of classes, or None if there are no weights."""
         data = self.data
         if class_weight is None and data.weights is None:
             return None

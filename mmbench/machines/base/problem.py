@@ -24,9 +24,9 @@ from mmbench.solvers.result import relative_gap
 STORED_ROWS = 3000
 
 #: If there are at most LAZY_FEATURES features, each row of an ``rbf`` kernel matrix is computed at
-#: its first use. Compared with a training on the whole matrix, an SVM then takes 1/2 of the CPU
-#: time on the 325 pairs of classes of the data set Letter (16 features), and 1/6 on 5300 rows of
-#: Banana (2 features).
+#: its first use. The CPU time of an SVM is then 1/2 of the CPU time with the whole matrix on the
+#: 325 pairs of classes of the data set Letter (16 features), and 1/6 on 5300 rows of Banana (2
+#: features).
 LAZY_FEATURES = 64
 
 #: Statuses that are changed to "optimal" if the duality gap and the constraint violation are within
@@ -206,11 +206,11 @@ def judged(fit: Fit, gap_tolerance: float, violation_tolerance: float) -> Fit:
     """Return the certificate with a status determined by its duality gap and its largest violation.
 
     The status is "optimal" if the relative duality gap and the largest constraint violation are
-    within their tolerances. The status "optimal" then also replaces the solver's status
-    "inaccurate", "iteration_limit" or "time_limit".
+    within their tolerances, even if the solver's status is "inaccurate", "iteration_limit" or
+    "time_limit".
 
     In exact arithmetic, a lower bound is at most the objective of a feasible solution. A computed
-    `bound` that exceeds `objective` is replaced:
+    `bound` with a positive excess ``bound - objective`` is replaced:
 
     - If the solution is infeasible, `bound` is set to `objective`.
 

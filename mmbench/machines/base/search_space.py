@@ -210,7 +210,7 @@ class MemoryNeeds:
         Minimum ratio n / d for which a training with a linear kernel needs no Gram matrix.
     part_bytes : int
         Upper bound on the workspace for blocks of the Gram matrix, in bytes. If the blocks need
-        more memory, the free memory is checked during training.
+        more than `part_bytes`, the free memory is checked during training.
     weight_copies : int
         Number of additional arrays (n x n, or n x d with a linear kernel) for row weights.
     in_parts : bool
@@ -238,7 +238,7 @@ class MemoryNeeds:
         cache_bytes: float = math.inf,
         itemsize: int = 8,
     ) -> int:
-        """Return an upper estimate of the memory of one training in bytes, without the data.
+        """Return an upper estimate of the memory of one training in bytes, excluding the data.
 
         `shape` is the number of rows and of features, and `itemsize` is the number of bytes of a
         stored kernel value. `by_reference` is true for solvers that store the whole Gram matrix.

@@ -35,7 +35,10 @@ def votes(decisions: NDArray, n_classes: int) -> NDArray:
 
 
 def _signs(n_classes: int) -> NDArray:
-    """Return an array with one row per pair: -1.0 and +1.0 for its two classes, else 0.0."""
+    """Return an array with one row per pair of classes and one column per class.
+
+    The two classes of a pair have the entries -1.0 and +1.0, and the other classes have 0.0.
+    """
     low, high = np.transpose(class_pairs(n_classes))
     return np.eye(n_classes)[high] - np.eye(n_classes)[low]
 
