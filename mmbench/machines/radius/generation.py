@@ -9,8 +9,7 @@ at most one pair per row.
 The restricted problems of R-SVM+ omit rows if there are at least 200 rows and at least as many
 features as rows. With a kernel, there are always as many features as rows. In the first round, the
 listed rows are the rows near or inside the margin of an SVM. In later rounds, rows inside the
-margin of the last solution are added. Inactive pairs are removed, and rows far outside the margin
-are removed too.
+margin of the last solution are added. Inactive pairs and rows far outside the margin are removed.
 
 The restricted problems of R-SVMμ+ omit features. Feature k is added if its term ``q_k - v_k^2`` in
 the dual objective (see `pairs`) is smaller than the term of every listed feature.

@@ -98,7 +98,7 @@ def solve_cone(problem: PairProblem, squares: NDArray, tol: float) -> Restricted
         [of_w, None, None, of_e, of_mu, None],
     ]
     sides = np.zeros(3 * d)
-    if not simplex:  # mu_k = 1
+    if not simplex:  # R-SVM+ has mu_k = 1
         blocks, sides = [row[:4] + row[5:] for row in blocks], np.tile([0.5, -0.5, 0.0], d)
     of_mu_and_r = np.append(np.zeros(d * simplex), problem.lam)
     cost = np.concatenate([np.zeros(d + 1), problem.C, 0.5 * scale**2, of_mu_and_r])

@@ -120,7 +120,7 @@ class PairProblem:
         return np.square(apart, out=apart)
 
     def restricted(self, listed: Listed) -> tuple["PairProblem", NDArray]:
-        """Return the restricted problem, and the `squares` of its pairs and features."""
+        """Return the restricted problem, and the array of `squares` for its pairs and features."""
         (pairs, rows, features), y, C = listed, self.y, self.C
         part = replace(self, rows=self.rows[np.ix_(rows, features)], y=y[rows], C=C[rows])
         return part, self.squares(pairs)[:, features]
