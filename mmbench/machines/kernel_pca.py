@@ -210,8 +210,8 @@ def _eigh_lanczos(matrix: NDArray, few: int) -> tuple[NDArray, NDArray] | None:
     from scipy.sparse.linalg import ArpackError, LinearOperator, eigsh
 
     n = len(matrix)
-    # the memory bandwidth limits the speed of products, and dsymv reads only one triangle of the
-    # column-major matrix
+    # dsymv reads only one triangle of a column-major matrix, which saves time, since the memory
+    # bandwidth limits the speed of products
     triangle = matrix.T
     products = LinearOperator((n, n), lambda v: dsymv(1.0, triangle, v, lower=1), dtype=np.float64)
     # a fixed start vector makes the results of `eigsh` reproducible. With this `maxiter`, the

@@ -22,8 +22,8 @@ would have a larger scatter and would be misclassified.
 
 The least squares SVM uses the total scatter matrix ``N + (n+ n- / n) (m+ - m-)(m+ - m-)'`` in place
 of N. The additional term only changes the length of the optimal w. Therefore the optimal w of
-`KLDA` is a multiple of the optimal w of the least squares SVM with C = 1/eta. Both machines use the
-same solver.
+`KLDA` is a multiple of the optimal w of the least squares SVM with C = 1/eta. `KLDA` and the least
+squares SVM use the same solver.
 
 | `Fit.route` | condition | operations per eta, for n rows and d features |
 | --- | --- | --- |

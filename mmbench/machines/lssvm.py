@@ -38,7 +38,7 @@ On the data sets Heart, Pima and German (297 to 1000 rows), the route "printed s
 
 Conjugate gradients are not used. On the stored RBF kernel matrix of 4000 and 8000 rows of MNIST,
 conjugate gradients take 0.3 to 1.1 times the CPU time of "Cholesky" if C <= 1, and 0.9 to 6 times
-if C = 100. They need 11 to 666 iterations to reach a relative residual of 1e-7.
+if C = 100. Conjugate gradients need 11 to 666 iterations to reach a relative residual of 1e-7.
 
 References
 ----------
@@ -96,9 +96,10 @@ class LSSVM(WeightedClassifier):
         the largest entry of Phi'y, and the residual of ``1'a = 0``. If rows have weights,
         `max_violation` is computed for rows multiplied by the square roots of their weights.
     dual_coef_ : ndarray of shape (n_pairs, n_support)
-        Coefficients of each pair, for kernels other than ``linear``. The coefficients are a if
-        ``reading="gram"``, and w if ``reading="empirical"``. If ``reading="empirical"`` and rows
-        have weights, each w_i is multiplied by the square root of the weight of row i.
+        Coefficients of each pair, for kernels other than ``linear``. The coefficients are the dual
+        variables a if ``reading="gram"``, and the weights w if ``reading="empirical"``. If
+        ``reading="empirical"`` and rows have weights, each w_i is multiplied by the square root of
+        the weight of row i.
     support_, support_vectors_ : ndarray
         Indices and features of the training rows with a non-zero coefficient, for kernels other
         than ``linear``. Usually, all training rows have non-zero coefficients.

@@ -13,10 +13,10 @@ direction of w:
 The row weights s_i are the products of sample weights and class weights. If rows have weights,
 ``sum_i s_i`` replaces M, and s_i multiplies term i of each sum over rows in (11)-(16) and (29).
 
-One estimator covers four classifiers of the paper. The MAMC has the w of (12) and the b of (13).
-The MAMC_b has ``bias="optimized"``. The MAMC_bs and the MAMC_bsg also have ``bias="optimized"``,
-and select the hyper-parameter Cm. The MAMC_bs selects Cm after gamma, and the MAMC_bsg selects Cm
-jointly with gamma. All solutions are in closed form:
+The estimator `MAMC` implements four classifiers of the paper. The MAMC has the w of (12) and the b
+of (13). The MAMC_b has ``bias="optimized"``. The MAMC_bs and the MAMC_bsg also have
+``bias="optimized"``, and select the hyper-parameter Cm. The MAMC_bs selects Cm after gamma, and the
+MAMC_bsg selects Cm jointly with gamma. All solutions are in closed form:
 
 | `Fit.route` | when | operations for n rows and d features |
 | --- | --- | --- |

@@ -42,10 +42,10 @@ s_j``.
 
 With "auto", one of six algorithms finds the returned solution: one of the five algorithms of the
 SVM, or the root search. In the experiment rmm_table1_opt of results/reference (digits of 64
-features), training the RMM (7) takes on average 4 to 13 times the CPU time of the SVM. The ratio is
-1.1 to 2.5 in the experiments rmm_table1_usps and rmm_table1_mnist1000. In a grid search, each RMM
-starts from the solution at a neighbouring grid point. The experiment configs/rmm_fig2.yaml measures
-the CPU time of an RMM that starts from the SVM's solution.
+features), training the RMM (7) takes on average 4 to 13 times the CPU time of the SVM. This ratio
+of CPU times is 1.1 to 2.5 in the experiments rmm_table1_usps and rmm_table1_mnist1000. In a grid
+search, each RMM starts from the solution at a neighbouring grid point. The experiment
+configs/rmm_fig2.yaml measures the CPU time of an RMM that starts from the SVM's solution.
 
 References
 ----------
@@ -127,9 +127,9 @@ class RMM(WeightedClassifier):
 
     Notes
     -----
-    For (7), a solver returns w, b and u with ``|f| <= B + tol`` at the training rows. The w,
-    b and u are multiplied by a factor of at most ``B / max |f|``. The returned w and b therefore
-    satisfy (7) exactly, and `objective` is never below the optimum.
+    For (7), a solver returns w, b and u with ``|f| <= B + tol`` at the training rows. The solution
+    (w, b, u) of the solver is multiplied by a factor of at most ``B / max |f|``. The returned w and
+    b therefore satisfy (7) exactly, and `objective` is never below the optimum.
 
     Examples
     --------
@@ -288,7 +288,7 @@ class RMM(WeightedClassifier):
         `points` at neighbouring grid points.
 
         The `state` of the model is the solution of problem (8). The `coef` of the model is the
-        solution u of (8), multiplied by the factor with which the constraints of (7) hold exactly.
+        solution u of (8), multiplied by a factor such that the constraints of (7) hold exactly.
         """
         C = slack_penalties(problem, self.C, self.class_weight)
         dual = rmm_dual(rows_or_gram(problem, self.solver, self.cache_size), problem.y, C, B)

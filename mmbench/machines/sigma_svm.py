@@ -40,8 +40,8 @@ The matrix inverse takes 86 % of the CPU time of a training on 3000 rows (50 nor
 features, rbf, gamma = 0.02, D = 0.9). No working set is used, since a working set would take
 more time. Instead of the inverse (n^3 operations), a working set of m rows would need a Cholesky
 factor (n^3/3 operations) and m columns of the kernel matrix (``n^2 m + n m^2`` operations). For m =
-0.15 n, the sum is already n^3/2. A working set must contain all support vectors, and in this
-example 75 % of the rows are support vectors.
+0.15 n, these operations already add up to n^3/2. A working set must contain all support vectors,
+and in this example 75 % of the rows are support vectors.
 
 References
 ----------
@@ -72,13 +72,13 @@ from mmbench.machines.svm import NATIVE, ROWS_PER_FEATURE, SVM, in_features, tol
 from mmbench.solvers.rows import MappedRows
 from mmbench.solvers.svm_dual.qp import ROUNDING_FACTOR
 
-#: Grid of D. The variances in Sigma are far smaller than 1. Therefore D Sigma is small compared
-#: with (1-D) I, except for D near 1. The grid therefore contains several values of D near 1.
+#: Grid of D. The variances in Sigma are far smaller than 1, and D Sigma is small compared with
+#: (1-D) I except for D near 1. Therefore the grid contains several values of D near 1.
 SHARES = (0.0, 0.1, 0.3, 0.5, 0.7, 0.9, 0.99, 0.999)
 
 #: The inverse P is used only if the mean eigenvalue of the centred Gram matrix Kc is at least
-#: LEAST_EIGENVALUE_RATIO times the number ``s = n (1-D)/D``. Below this ratio, the difference ``I -
-#: s P`` loses its digits by cancellation.
+#: LEAST_EIGENVALUE_RATIO times the number ``s = n (1-D)/D``. For a smaller mean eigenvalue, the
+#: difference ``I - s P`` loses its digits by cancellation.
 LEAST_EIGENVALUE_RATIO = 1e-7
 
 #: The inverse P is used only if the number ``s = n (1-D)/D`` is at least LEAST_SHIFT times the
@@ -125,7 +125,8 @@ class SigmaSVM(WeightedClassifier):
     search_space: ClassVar[SearchSpace] = SVM.search_space.extended(
         {"D": ("D", SHARES)},
         prefer={**SVM.search_space.prefer, "D": "small"},
-        # If D is near 1, rounding errors in directions of small variance are magnified.
+        # float64 is needed, since rounding errors in directions of small variance are magnified if
+        # D is near 1
         single_precision=False,
     )
     # `gram_copies` counts the Gram matrix, the centred Gram matrix, its eigenvectors, two scaled
@@ -202,7 +203,7 @@ class SigmaSVM(WeightedClassifier):
                 objective = primal_objective(problem, model, D, costs[k], weights)
                 bound = svm.fit.bound
                 if D < 1:
-                    dual = replace(svm, coef=svm.state.u, w=svm.state.weights)  # u and w, unscaled
+                    dual = replace(svm, coef=svm.state.u, w=svm.state.weights)  # unscaled u and w
                     lower = dual_bound(problem, svm.state.u, original(dual), D, weights)
                     # if `lower` is nan, this order of the arguments of min and max gives 0
                     bound = max(0.0, min(lower, bound))
@@ -248,7 +249,7 @@ def dual_bound(
         y'u - max over v of (u'Zv - 1/2 v'Mv) = y'u - u'Zw + 1/2 w'Mw - 1/2 r'M^-1 r
 
     Since ``M >= (1-D) I``, replacing M^-1 by ``I / (1-D)`` gives a lower bound. For the weights w
-    of the model, r is small. Rounding errors are bounded as in `PiecewiseQP.solution`.
+    of the model, the residual r is small. Rounding errors are bounded as in `PiecewiseQP.solution`.
     """
     X, w, coef, n = problem.X, model.w, model.coef, len(u)
     shares = np.full(n, 1 / n) if weights is None else weights / weights.sum()

@@ -93,8 +93,8 @@ MOST_FEATURES = 5000
 #: warm start of the next solver. SMO takes longer from a start far from the optimum than from zero.
 MOST_START_GAP = 0.1
 
-#: A solution in the feature space may violate a KKT condition although its duality gap is within
-#: the tolerance. In this case, SMO is also tried if there are at most FEW_GRAM_ROWS rows.
+#: If a solution in the feature space violates a KKT condition although its duality gap is within
+#: the tolerance, SMO is also tried for problems of at most FEW_GRAM_ROWS rows.
 FEW_GRAM_ROWS = 100
 
 #: Tolerance of the relative duality gap, in units of `tol`. The factor is large, since `tol` bounds
@@ -287,7 +287,7 @@ def solve_dual(
     The solvers are coordinate descent, SMO, and the solvers in the feature space. `dual` contains
     the rows or the Gram matrix that `rows_or_gram` returns. `start` is the solution at a
     neighbouring grid point, or the dual variables u of this solution. For a small C, a solution
-    within the gap tolerance may be no better than w = 0. Smaller tolerances are then tried.
+    within the gap tolerance may be no better than w = 0; smaller tolerances are then tried.
     """
     y, inside = problem.y, in_features(problem, solver)
 
