@@ -1,4 +1,4 @@
-"""Adapters for libsvm and liblinear, the solvers of the SVM in the reproduced papers.
+"""Adapters for libsvm and liblinear, the usual solvers of the SVM.
 
 Users can check the SVM solvers of this package with libsvm. The package libsvm-official (extra
 ``solvers``) does not support row weights. If libsvm-official is not installed, or if rows have
