@@ -149,7 +149,8 @@ def data_of(config: Config) -> Dataset:
     from mmbench.datasets.user.keys import SVMLIGHT, inner_path
 
     (entry,) = config.datasets
-    # `load_dataset` only checks the preprocessing steps, most of which refuse a sparse table
+    # `load_dataset` checks the preprocessing steps but does not apply them; most steps would refuse
+    # a sparse table
     is_svmlight = inner_path(entry.path or "").suffix.lower() in SVMLIGHT
     return load_dataset(entry.ref(() if is_svmlight else config.steps_of(entry)), store=Path())
 

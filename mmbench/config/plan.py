@@ -210,7 +210,7 @@ def plan_of(config: Config, jobs: Iterable[Job] = ()) -> Plan:
     cells = []
     for key, n_splits in _cells(config):
         own, published_only = tuple(keys.get(key, ())), key.machine in config.published_only
-        # if `n_splits` is 0, the number of splits depends on data, and the jobs are counted instead
+        # if `n_splits` is 0, the number of splits depends on the data, and is the number of jobs
         cells.append(PlannedCell(key, n_splits or len(own), own, published_only))
     labels = {
         column: entry.label or column

@@ -122,7 +122,8 @@ def without_docstrings(tree: ast.Module) -> str:
                 node.body = node.body[1:]
             if vars(node).get("type_params") == []:  # Python 3.12 added the field `type_params`
                 del vars(node)["type_params"]
-        elif isinstance(node, ast.JoinedStr):  # Python 3.12 adds empty strings to some f-strings
+        # in the syntax trees of some f-strings, Python 3.12 adds constants that are empty strings
+        elif isinstance(node, ast.JoinedStr):
             node.values = [part for part in node.values if getattr(part, "value", None) != ""]
     # from Python 3.13 on, `ast.dump` omits empty lists by default
     return ast.dump(tree, **({"show_empty": True} if sys.version_info >= (3, 13) else {}))

@@ -48,7 +48,7 @@ def unseal(text: bytes, schema: int) -> dict[str, Any]:
     Raises
     ------
     BadRecord
-        If the text is damaged or was edited, or if its entry ``schema`` differs from `schema`.
+        If the text is damaged or was edited, or if its ``schema`` entry is not supported.
     """
     try:
         content = json.loads(text)

@@ -483,7 +483,7 @@ class PairBackend(ThreadingBackend):
         if self.busy.acquire(blocking=False):
             return self.train_here(func)
         payload = pickle.dumps((train_items, (func.items,), self._limits, ()))
-        # whole jobs have the priority 0, and start after trainings of pairs of classes
+        # a job has the lower priority 0, and starts after tasks that train one pair of classes
         future = self.client.submit(run_here, payload, None, self.batch, pure=False, priority=10)
         # `Future.result` with a timeout is not used, since it may raise an UnboundLocalError in
         # Dask

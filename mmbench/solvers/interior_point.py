@@ -274,7 +274,7 @@ class HingeInteriorPoint:
         return -self.miss, np.empty(0)
 
     def _complete(self, step: Values, added: NDArray) -> None:
-        """Add to `step` the changes of all variables of a subclass."""
+        """Store in `step` the changes of the variables that only a subclass has."""
 
     def _curved(self, step: Values, length: float) -> list[tuple[NDArray, NDArray]]:
         """Return (value before, value after the step) for each function that must stay positive."""

@@ -50,8 +50,8 @@ SHOWN = 5
 #: The maximum exceeds the number of countries of the world, so that a column of countries is
 #: accepted.
 MOST_CATEGORIES = 250
-#: Minimum number of rows of a table for warnings about columns that may contain row names. In a
-#: table with fewer rows, the values of a column may be distinct by chance.
+#: A table with fewer than FEWEST_NAMED rows causes no warning about columns that may contain row
+#: names, since the values of a column may be distinct by chance.
 FEWEST_NAMED = 10
 #: If a column contains many numbers and at most FEW_WORDS distinct words, the words are reported as
 #: possible codes of missing values.

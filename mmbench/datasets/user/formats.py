@@ -150,7 +150,8 @@ def read_file(path: Path, options: FileOptions, target: Column | None) -> DenseT
         if start.startswith(b"PK") and suffix == ".npz":
             return _npz(path, most)
         if not start.startswith(tuple(UNPACKERS)):
-            # check the format first, since `read_bytes` reports any large file as too large
+            # check the format first: of a large file in another format, `read_bytes` would only say
+            # that it is too large
             _refuse_other(start, suffix, options)
         content = read_bytes(path, most)
     except TooLarge as error:

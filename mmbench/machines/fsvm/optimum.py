@@ -54,7 +54,7 @@ from mmbench.machines.fsvm.pair_svms import (
 #: Maximum number of SVMs in the search for the penalty C' of the whitened SVM.
 MAX_SVMS = 60
 
-#: Gap tolerance of the SVMs, divided by the gap tolerance of the F-SVM.
+#: Ratio of the gap tolerance of the SVMs to the gap tolerance of the F-SVM.
 SVM_SHARE_OF_GAP = 0.5
 
 #: Maximum number of ADMM rounds, over-relaxation factor, and number of rounds between updates of

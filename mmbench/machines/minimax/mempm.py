@@ -63,9 +63,9 @@ MAX_KAPPA = 1e12
 #: of kappa(beta). Let k and K be the smaller and the larger value of kappa(alpha) at the ends of
 #: the chord. The lower bound is used only if K is at most MAX_CHORD_RATIO times max(k, 1), and if
 #: the two values of kappa(beta) satisfy the same condition. On random chords that satisfy this
-#: condition, `least_error` agrees with the minimum over a fine grid to 1e-13. On chords whose K is
-#: 100 times as large as this limit, inaccurate polynomial roots make `least_error` exceed the
-#: minimum by up to 1e-4.
+#: condition, `least_error` agrees with the minimum over a fine grid to 1e-13. If K is 100
+#: times this limit, the polynomial roots are inaccurate, and `least_error` is up to 1e-4 above the
+#: minimum.
 MAX_CHORD_RATIO = 1e3
 
 

@@ -218,8 +218,9 @@ class PiecewiseQP:
         gap of w = 0 exceeds both `gap_tolerance` and the duality gap of `solution`, `solution` is
         returned.
 
-        Nearly equal decisions are a sign of cancellation in ``w = sum_i u_i x_i``: the norm of w is
-        of the order of the KKT tolerance, and its direction is arbitrary. Weights that are small
+        If the decision values of all rows are nearly equal, the terms of ``w = sum_i u_i x_i`` have
+        cancelled. The norm of w is then of the order of the KKT tolerance, and the direction of w
+        is arbitrary. Weights that are small
         for another reason, for example a small penalty C, are returned unchanged.
         """
         root = np.sqrt(self.diagonal())

@@ -539,7 +539,7 @@ class WorkingSets(Descent):
         return rows, False
 
     def _largest(self, violation: NDArray, most: int) -> NDArray:
-        """Return the `most` rows with the largest entries of `violation`."""
+        """Return the rows with the largest entries of `violation`, at most `most` rows."""
         violation = violation[self.order]
         rows = np.flatnonzero(violation > -np.inf)
         if len(rows) > most:
