@@ -6,7 +6,6 @@ import json
 import os
 from contextlib import suppress
 from dataclasses import replace
-from itertools import combinations
 from pathlib import Path
 from statistics import mean
 from typing import TYPE_CHECKING, Any
@@ -173,11 +172,7 @@ def _provenance(records: list[Record], fitted: Any, own: Choice) -> dict[str, An
     import numpy as np
 
     from mmbench import __version__
-    from mmbench.machines.base.foreign import ForeignClassifier
 
-    fits = [(fit, fit.pair) for fit in fitted.fits_]
-    if isinstance(fitted, ForeignClassifier):  # trains all classes jointly
-        fits = [(fitted.fits_[0], pair) for pair in combinations(fitted.classes_, 2)]
     accuracies = [record.metrics["accuracy_pct"] for record in records]
     job = records[0].job
     return {
@@ -186,15 +181,16 @@ def _provenance(records: list[Record], fitted: Any, own: Choice) -> dict[str, An
         "dataset": job.dataset.name,
         "data_hash": job.dataset_hash,
         "machine": job.column,
-        "kernel": job.kernel,
+        "kernel": job.kernel if job.has_kernel else None,
         "selected_parameters": own,
         "expected_accuracy_pct": {
             "mean": float(np.mean(accuracies)),
             "sd": float(np.std(accuracies, ddof=1)) if accuracies[1:] else None,
             "n_splits": len(accuracies),
         },
+        # a classifier of another package has no certificates
         "fits": [
-            plain({"pair": list(map(str, pair)), "status": fit.status, "gap": fit.gap})
-            for fit, pair in fits
+            plain({"pair": list(map(str, fit.pair)), "status": fit.status, "gap": fit.gap})
+            for fit in (fitted.fits_ if job.has_kernel else ())
         ],
     }

@@ -392,7 +392,9 @@ class Sheet:
 
         def kernel_of(key: Key, sizes: list[int | None]) -> str:
             some = f"{', '.join(map(str, dict.fromkeys(sizes)))} rows" if {*sizes} < every else ""
-            return ", ".join(filter(None, [kernel_text(key.kernel, key.degree), some]))
+            foreign = key.machine in self.experiment.foreign
+            kernel = "" if foreign else kernel_text(key.kernel, key.degree)
+            return ", ".join(filter(None, [kernel, some]))
 
         every = {key.size for key in self.keys}
         sizes = grouped((key._replace(size=None), key.size) for key in keys)
