@@ -203,8 +203,8 @@ def times(sheet: Sheet) -> Iterator[Grid]:
     """Yield three table blocks for each data set and kernel.
 
     The first block contains error counts and CPU seconds; these seconds exclude the computation of
-    the Gram matrix. The second block contains the CPU seconds of each RMM divided by those of the
-    SVM. The third block contains the CPU seconds of whole trainings.
+    the Gram matrix. The second block contains the ratio of each RMM's CPU seconds to the SVM's.
+    The third block contains the CPU seconds of whole trainings.
     """
     for base in dict.fromkeys(place._replace(size=None) for place in sheet.places):
         yield from _times_of(sheet, base)
