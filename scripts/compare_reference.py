@@ -104,6 +104,8 @@ class Comparison:
         self._of_cell: dict[Key, str] = {}
         #: Mean of the errors per split that are allowed because of near ties of a selection.
         self._of_ties: dict[Key, float] = {}
+        #: Share of the splits whose status differs, but is a proven optimum on both sides.
+        self._of_zeros: dict[Key, float] = {}
         #: Mean number of test rows per split.
         self._n_test: dict[Key, float] = {}
         ours, theirs = _deviations(table), _deviations(reference)
@@ -132,6 +134,8 @@ class Comparison:
             self._n_test[place] = sum(row.n_test for row in theirs[place]) / len(theirs[place])
             moved = sum(_moved_pairs(mine, row)[0] for mine, row in pairs)
             self._of_ties[place] = TOLERANCES["errors_count"] * moved / max(1, len(pairs))
+            zeros = sum(mine.status != row.status for mine, row in pairs)
+            self._of_zeros[place] = zeros / max(1, len(pairs))
             worse = [text for mine, row in pairs if (text := _split_differs(mine, row))]
             if worse:
                 name = " ".join(filter(None, place))
@@ -173,7 +177,8 @@ class Comparison:
         elif row.metric == "gaps_above_tolerance":
             allowed = MORE_GAPS + max(0.0, row.measured - found.measured)  # fewer are allowed
         else:
-            allowed = OTHER_SHARE * abs(row.measured)
+            # the decisions of w = 0 are constant
+            allowed = (OTHER_SHARE + self._of_zeros.get(place, 0.0)) * abs(row.measured)
         text = f"{name}: {found.measured:g}, reference {row.measured:g}"
         if way == BY_MEAN:
             if not counted and pd.isna(row.se):  # the effect of other splits is unknown

@@ -242,6 +242,11 @@ def test_equal_splits_are_compared_one_by_one(cells, splits) -> None:
     # rounding decides between two proofs that w = 0 is optimal
     both = cells.assign(status="trivial"), splits.assign(status="trivial")
     assert not Comparison(both[0], cells, both[1], splits).differences
+    of_auc = pd.concat([cells, cells.assign(metric="auc", measured=0.9)])
+    lost = of_auc.assign(measured=[3.0, 0.8])
+    one = splits.assign(status=["trivial", *["optimal"] * 4])
+    assert not Comparison(lost, of_auc, one, splits).differences
+    assert Comparison(lost, of_auc, splits, splits).differences
     assert Comparison(both[0], cells.assign(status="inaccurate"), None, None).differences
     assert Comparison(cells, cells, splits.assign(worst_gap=1e-4), splits).code == 0
     [line] = Comparison(cells, cells, splits.assign(worst_gap=1e-2), splits).differences
