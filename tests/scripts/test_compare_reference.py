@@ -228,6 +228,26 @@ def cells() -> pd.DataFrame:
     return pd.DataFrame([{**cell, "machine": "svm", "metric": "errors_count", **values}])
 
 
+def test_near_ties_of_a_selection_are_allowed_in_few_splits(cells, splits) -> None:
+    """Rounding decides between grid points, and the test errors then differ by noise."""
+    many = pd.concat([splits.assign(seed=seed, errors_count=100.0) for seed in range(4)])
+    moved = many.copy()
+    moved.iloc[:2, moved.columns.get_loc("parameters")] = '{"C": 10}'
+    moved.iloc[:2, moved.columns.get_loc("errors_count")] = [120.0, 81.0]
+    moved.iloc[:2, moved.columns.get_loc("status")] = "stopped_by_rule"
+    made = Comparison(cells, cells, moved, many)
+    assert not made.differences
+    assert "svm: 2 of 20 splits have other parameters (near ties)" in made.warnings
+    means = cells.assign(measured=cells.measured + 1.9)
+    assert not Comparison(means, cells, moved, many).differences
+    assert Comparison(means, cells, many, many).differences
+    # the same errors of the same grid point, of too many splits, or beyond noise, are differences
+    assert Comparison(cells, cells, moved.assign(parameters='{"C": 1}'), many).differences
+    assert Comparison(cells, cells, moved.assign(parameters='{"C": 10}'), many).differences
+    moved.iloc[0, moved.columns.get_loc("errors_count")] = 170.0
+    assert Comparison(cells, cells, moved, many).differences
+
+
 def test_equal_splits_are_compared_one_by_one(cells, splits) -> None:
     made = Comparison(cells, cells, splits, splits)
     assert made.code == 0 and made.compared == {"split by split": 1}
