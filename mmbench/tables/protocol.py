@@ -93,9 +93,9 @@ def selected(jobs: Sequence[Job]) -> str:
     elif select.folds:
         text = f"{select.folds}-fold cross-validation on each training part{times}"
     elif select.split:
-        text = f"{100 * select.split:g} % of each training part{times}"
+        text = f"validation on {100 * select.split:g} % of each training part{times}"
     else:
-        text = "the rows outside the training set"
+        text = "validation on the rows outside the training set"
     if select.metric != "accuracy":
         from mmbench.selection.metrics import METRICS
 

@@ -250,7 +250,7 @@ class Sheet:
         other = sum(map(has_other_code, known))
         lines = [
             f"Code of the machines (version, fingerprint of the sources): {'; '.join(texts)}.",
-            f"Records of other code than the code that wrote this table: {other} of {len(known)}.",
+            f"Records made by other code than this table: {other} of {len(known)}.",
         ]
         lacking = f"Records without a fingerprint of the code: {len(done) - len(known)}."
         return [*(lines if known else []), *([lacking] if len(known) < len(done) else [])]
