@@ -147,7 +147,9 @@ def test_what_cannot_be_exported_is_one_line(pima, tmp_path) -> None:
         export([pima.folder], fmt="cvs")
     with pytest.raises(UserError, match="needs --output FILE"):
         export([pima.folder], fmt="parquet")
-    with pytest.raises(UserError, match=r"all\.xlsx: must end in \.csv, \.csv\.gz, \.parquet, or"):
+    with pytest.raises(
+        UserError, match=r"all\.xlsx: the name must end in \.csv, \.csv\.gz, \.parquet; or"
+    ):
         export([pima.folder], output=tmp_path / "all.xlsx")
     with pytest.raises(UserError, match="cannot be written"):
         export([pima.folder], output=tmp_path / "no" / "all.csv")
@@ -198,4 +200,4 @@ def test_an_export_counts_records_of_other_code(results, tmp_path) -> None:
         experiment.add(experiment.job("iris", "svm", repeat=repeat), code=code)
     said: list[str] = []
     export(experiment.folder, output=tmp_path / "one.csv", say=said.append)
-    assert said == [f"{experiment.folder}: 1 of 2 records have other code"]
+    assert said == [f"{experiment.folder}: 1 of 2 records are by other code"]

@@ -515,7 +515,7 @@ def test_the_suffix_of_the_output_says_the_format(usps, tmp_path, name: str, fir
 
 
 def test_a_suffix_of_no_format_is_refused_but_where_the_format_is_said(usps, tmp_path) -> None:
-    with pytest.raises(UserError, match=r"t\.pdf: must end in \.md, \.csv, \.tex"):
+    with pytest.raises(UserError, match=r"t\.pdf: the name must end in \.md, \.csv, \.tex; or"):
         table(usps.folder, output=tmp_path / "t.pdf")
     assert table(usps.folder, "csv", output=tmp_path / "t.txt").startswith("experiment,")
 
