@@ -3,12 +3,13 @@ Boundaries of all machines on the toy sets of the M4 paper
 ==========================================================
 
 The M4 paper draws four pairs of classes in the plane (its section V-A). Their distributions are
-known, and so is the best boundary that anything could find: Bayes' (dotted). Parameters are fixed,
-not tuned: the pictures show what each machine looks at, not which is best.
+known, and so is the best possible boundary, the boundary of the Bayes classifier (dotted).
+Parameters are fixed, not tuned: the pictures show what each machine optimises, not which machine is
+the most accurate.
 """
 
 # %%
-# The sets: one draw of each, as the data set cards ``toy_1`` to ``toy_4`` hold a hundred.
+# One draw of each set; the data sets ``toy_1`` to ``toy_4`` of mmbench have a hundred draws each.
 
 import matplotlib.pyplot as plt
 import numpy as np
@@ -16,7 +17,7 @@ import numpy as np
 from mmbench.datasets.generators import bayes, generate
 
 SETS = ("toy_1", "toy_2", "toy_3", "toy_4")
-#: Colour and dashes of the lines, to be told apart in grey too.
+#: Colour and dashes of the lines, which also differ in a grey print.
 STYLES = (
     ("black", "-"),
     ("#00805a", "--"),
@@ -68,8 +69,8 @@ def contour(axes, decide, dashes, colour, label):
 # %%
 # Margins
 # -------
-# The SVM looks for the widest gap. RMM and Σ-SVM also bound or penalise how far all decisions
-# spread, the MMRM relates the gap to the distance of the class means.
+# The SVM finds the widest gap. The RMM also bounds all decisions, the Σ-SVM penalises their spread,
+# and the MMRM maximises the gap relative to the distance of the class means.
 
 from mmbench import MMRM, RMM, SVM, SigmaSVM
 
@@ -87,7 +88,8 @@ draw(
 # %%
 # Spread of each class
 # --------------------
-# These see a class through its mean and covariance; the M4 also its rows near the boundary.
+# These machines describe a class by its mean and covariance; the M4 also uses the rows near the
+# boundary.
 
 from mmbench import LDA, M4, MEMPM, MPM
 
@@ -104,7 +106,7 @@ draw(
 # %%
 # Averages and squares
 # --------------------
-# Closed forms, here with an RBF kernel.
+# These machines have closed forms or linear systems; here with an RBF kernel.
 
 from mmbench import KLDA, LSSVM, MAMC
 

@@ -2,8 +2,8 @@
 A certificate, read line by line
 ================================
 
-A solver may say "optimal" and be wrong. Here every fit says how good it is by numbers that follow
-from the returned solution, not from the status of the solver.
+A solver may report "optimal" and be wrong. In mmbench, every fit has numbers that show how close it
+is to the optimum. They are computed from the returned solution, not taken from the solver.
 """
 
 # %%

@@ -2,10 +2,10 @@
 Margin ratio against accuracy
 =============================
 
-The MMRM maximises the ratio of the gap between two projected classes to how far they spread:
-``rho = d_b / d_w``. Does a larger ratio on the training rows go with a better accuracy on test
-rows? The MMRM paper draws a rising line over the 45 pairs of digits of USPS (its figure 2). Here
-are the 45 pairs of the small digits inside scikit-learn.
+The MMRM maximises the margin ratio ``rho = d_b / d_w``: the gap between the two projected classes,
+relative to the distance of their means minus the gap. Does a larger ratio on the training rows go
+with a higher accuracy on test rows? Figure 2 of the MMRM paper shows a rising line over the 45
+pairs of digits of USPS. Here are the 45 pairs of the small digits inside scikit-learn.
 """
 
 # %%
@@ -26,8 +26,8 @@ X_train, X_test, y_train, y_test = train_test_split(
 machine = MMRM(C=10, kernel="rbf", gamma=0.05).fit(X_train, y_train)
 
 # %%
-# A machine with ten classes is 45 machines with two. Each has a margin ratio, and an accuracy of
-# its own on the test rows of its two classes.
+# A machine for ten classes consists of 45 machines for two classes. Each of them has a margin
+# ratio, and an accuracy on the test rows of its two classes.
 
 decisions = machine.pairwise_decision_function(X_test)
 accuracies = []

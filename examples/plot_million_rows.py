@@ -30,9 +30,9 @@ def draw(n):
 
 
 # %%
-# Each machine on 10000, 100000 and 1000000 rows, with its default parameters. The time is CPU time
-# of this process, data in memory. Every fit comes with its certificate: the gap between objective
-# and bound.
+# Each machine is trained on 10000, 100000 and 1000000 rows, with its default parameters. The time
+# is the CPU time of this process, with the data in memory. Every fit has a certificate: the gap
+# between objective and bound.
 
 X_test, y_test = draw(100_000)
 sizes = (10_000, 100_000, 1_000_000)

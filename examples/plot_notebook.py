@@ -67,10 +67,10 @@ _ = axes.set(
 )
 
 # %%
-# A table of one's own
-# --------------------
-# ``easy`` takes a data frame with gaps and texts. Here two of its machines run; without
-# ``set`` there are ten.
+# A table of your own
+# -------------------
+# ``easy`` takes a data frame with missing values and texts. Here two of its machines run; without
+# ``set``, ten run.
 
 from sklearn.datasets import load_breast_cancer
 

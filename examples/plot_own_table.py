@@ -2,15 +2,15 @@
 Compare machines on a table of your own
 =======================================
 
-A CSV file and ten lines of YAML make an experiment: the same folds for all machines, parameters
-chosen inside each training part, and every test prediction kept.
+An experiment needs a CSV file and ten lines of YAML. All machines have the same folds, parameters
+are selected on each training part, and every test prediction is stored.
 """
 
 # %%
 # The table
 # ---------
-# Any CSV with a column of classes. Here it is made of data inside scikit-learn, with a gap in it
-# and a column of words, as real tables have them.
+# Any CSV file with a column of classes. Here it is made from data inside scikit-learn, with a
+# missing value and a column of words, as in real tables.
 
 import os
 import subprocess

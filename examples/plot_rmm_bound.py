@@ -49,8 +49,9 @@ for machine in machines:
     )
 
 # %%
-# The smaller B, the fewer decisions are far from zero. The objective can only grow: a constraint
-# was added. Rows at the bound become support vectors, beside those at the margin.
+# The smaller B, the fewer decisions are far from zero. The objective can only grow, because the
+# constraint becomes tighter. Rows at the bound become support vectors, in addition to the rows at
+# the margin.
 
 figure, panels = plt.subplots(1, 3, figsize=(9, 3), sharey=True, layout="constrained")
 for axes, k in zip(panels, (0, 4, 8), strict=True):
@@ -65,8 +66,8 @@ panels[0].set_ylabel("rows")
 figure.suptitle("Decisions of the RMM for three values of B")
 
 # %%
-# Test errors against B. Neither end need be best; a run chooses B by cross-validation on training
-# rows, with ``grid: {B: auto}``, whose first point is the SVM.
+# Test errors against B. The best B may lie between the ends. In an experiment, ``grid: {B: auto}``
+# selects B by cross-validation on the training rows; one point of this grid is the SVM.
 
 figure, axes = plt.subplots(figsize=(5, 3), layout="constrained")
 axes.plot([machine.fits_[0].extra["B"] for machine in machines], errors, "o-", color="#0072B2")

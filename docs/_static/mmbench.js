@@ -23,8 +23,8 @@ const lowerIndices = () => {
 document.addEventListener("DOMContentLoaded", () => {
   lowerIndices();
   // On phones, long names in tables are broken after underscores.
-  for (const name of document.querySelectorAll(".bd-article td code .pre"))
-    name.innerHTML = name.innerHTML.replaceAll("_", "_<wbr>");
+  for (const name of document.querySelectorAll(".bd-article td code .pre, .bd-article td:first-child > p"))
+    if (!name.children.length) name.innerHTML = name.innerHTML.replaceAll("_", "_<wbr>");
   const phone = window.matchMedia("(max-width: 600px)");
   const tables = [...document.querySelectorAll(".bd-article .pst-scrollable-table-container > table")];
   const boxes = [...document.querySelectorAll(
@@ -43,6 +43,12 @@ document.addEventListener("DOMContentLoaded", () => {
         cell.classList.toggle("words", text.length > 40);
         cell.classList.toggle("short", text.length < 10);
       });
+    // A column of numbers may contain lists of parameters.
+    for (const k of heads.keys()) {
+      const column = [...table.querySelectorAll(`tbody td.text-right:nth-child(${k + 1})`)];
+      if (column.some((cell) => cell.textContent.length > 20 && /[A-Za-z]{3}/.test(cell.textContent)))
+        for (const cell of [...column, table.tHead.rows[0].cells[k]]) cell.classList.add("phrase");
+    }
   }
 
   const folds = tables.slice(1).filter(
@@ -66,7 +72,7 @@ document.addEventListener("DOMContentLoaded", () => {
 
   const lay = () => {
     for (const table of tables) {
-      table.classList.remove("cards");
+      table.classList.remove("cards", "scrolls");
       const columns = table.rows[0].cells.length;
       const words = 3 * table.querySelectorAll("thead .text-right").length < columns;
       // Rows of many lines show that columns are too narrow for their words.
@@ -76,7 +82,7 @@ document.addEventListener("DOMContentLoaded", () => {
       const names = table.classList.contains("autosummary");
       const cards = phone.matches && ((few && (tall || (words && wide))) || names);
       table.classList.toggle("cards", cards);
-      table.classList.toggle("scrolls", phone.matches && wide && !cards);
+      table.classList.toggle("scrolls", wide && !cards);
       table.classList.toggle("labelled", !!table.querySelector("td:not(.plain)"));
     }
     boxes.forEach(fade);

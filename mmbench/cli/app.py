@@ -83,7 +83,7 @@ app = group(
 )
 data_app = group("Look at, fetch and verify data sets.", name="data")
 check_app = group("Check a machine of your own.", name="check")
-config_app = group("Look at experiments.", name="config")
+config_app = group("Show the YAML files of experiments.", name="config")
 list_app = group("List machines, data sets, layouts, figures and experiments.", name="list")
 for _part in (data_app, check_app, config_app, list_app):
     app.add_typer(_part)
@@ -121,7 +121,7 @@ RESULTS = option("DIR", "Folder in which records are stored.", default=Path("res
 JOBS = option("N", "Parallel processes [default: physical cores].", "--jobs", "-j", min=1)
 SET = option(
     "KEY=VALUE",
-    "Replace a value, as in 'machines.svm.grid.C=[1,10]' or 'datasets[0].drop=[id]'; repeatable.",
+    "Set a key, as in 'machines.svm.grid.C=[1,10]' or 'datasets[0].drop=[id]'; repeatable.",
     "--set",
 )
 #: Argument of the commands that read results of experiments or reference tables.
@@ -159,7 +159,7 @@ def run(
     set: list[str] | None = SET,
     strict: bool = flag("--strict", "Exit with code 1 also if a fit is not optimal."),
     time_limit: str | None = option("TIME", "Stop a job after this time, such as 90s or 1h."),
-    memory_limit: str | None = option("SIZE", "Stop a job at this memory, such as 500MB or 8GB."),
+    memory_limit: str | None = option("SIZE", "Stop a job that exceeds this memory, such as 8GB."),
     scheduler: str | None = option(
         "ADDRESS", "Run on this Dask cluster, a 'local' one, or 'slurm', 'pbs', 'sge', 'lsf'."
     ),
@@ -191,7 +191,7 @@ def easy(
     set: list[str] | None = SET,
     all_machines: bool = flag("--all", "Run all machines, which takes many times as long."),
     show: bool = flag("--show", "Print the experiment as YAML, as a template, and run nothing."),
-    save: Path | None = option("FILE", "Write the best machine, trained on all rows, to .joblib."),
+    save: Path | None = option("FILE", "Write the best machine, trained on all rows (.joblib)."),
 ) -> None:
     """Compare machines on a table of your own data.
 
@@ -233,7 +233,7 @@ def table(
     output: Path | None = OUTPUT,
     mix: bool = MIX,
     metric: list[str] | None = option("NAME", "Show auc, mcc, or another metric; repeatable."),
-    include_failed: bool = flag("--include-failed", "Count splits with a failed fit in means."),
+    include_failed: bool = flag("--include-failed", "Include splits with failed fits in means."),
     no_bold: bool = flag("--no-bold", "Print the best machines without bold type."),
 ) -> None:
     """Print tables of the results, beside the published values."""

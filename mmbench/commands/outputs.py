@@ -196,7 +196,7 @@ def frame(results: Folders, predictions: bool = False, say: Say = silent) -> pd.
             for remark in item.remarks:
                 say(f"{item.folder}: {remark}")
             if changed := sum(map(has_other_code, item.records)):
-                say(f"{item.folder}: {changed} of {len(item.records)} records have other code")
+                say(f"{item.folder}: {changed} of {len(item.records)} records are by other code")
         elif item.splits and not predictions:
             with converted(f"{item.splits}: not a split table of mmbench", *DAMAGED):
                 splits = pd.read_csv(item.splits, keep_default_na=False, na_values=[""])
@@ -307,7 +307,7 @@ def _format(output: Path | None, fmt: str | None, suffixes: Mapping[str, str]) -
     name = output.name.lower() if output else ""
     suffix = next(filter(name.endswith, suffixes), Path(name).suffix)
     if fmt is None and suffix not in ("", *suffixes):
-        raise UserError(f"{output}: must end in {', '.join(suffixes)}, or give --format")
+        raise UserError(f"{output}: the name must end in {', '.join(suffixes)}; or give --format")
     fmt = fmt or suffixes.get(suffix, next(iter(suffixes.values())))
     if fmt not in suffixes.values():
         raise UserError(f"unknown format {fmt!r}{did_you_mean(fmt, set(suffixes.values()))}")

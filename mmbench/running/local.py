@@ -75,11 +75,11 @@ def serve(descriptor: int, modules: Sequence[str]) -> None:
     """
     global _connection
     if sys.platform == "linux":
-        # Linux kills this process if its parent dies, even while compiled code holds the GIL
+        # Linux kills this process if its parent dies, even while compiled code holds the GIL; 1 is
+        # PR_SET_PDEATHSIG
         import ctypes
 
-        PR_SET_PDEATHSIG = 1
-        ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
+        ctypes.CDLL(None).prctl(1, signal.SIGKILL)
     threading.Thread(target=_die_with_parent, args=(descriptor,), daemon=True).start()
     for module in modules:
         importlib.import_module(module)

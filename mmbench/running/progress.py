@@ -82,16 +82,16 @@ def progress_for(total: int, stream: TextIO | None = None) -> Lines:
 
 
 def describe(job: Job) -> str:
-    """Return a short description of a job, such as ``usps mmrm rbf``.
+    """Return a short description of a job, such as ``iris, split 1.4, mmrm rbf``.
 
-    Repeat and fold are left out for official splits, and the kernel for classifiers of other
-    packages.
+    The repeat and the fold, here 1 and 4, are left out for official splits, and the kernel for
+    classifiers of other packages.
     """
     split = job.split
-    numbers = "" if split.rule == "official" else f" {split.repeat + 1}.{split.fold + 1}"
-    size = "" if split.size is None else f" {split.size} rows"
-    kernel = f" {job.kernel}{job.degree or ''}" if job.has_kernel else ""
-    return f"{job.dataset.name}{numbers} {job.column}{kernel}{size}"
+    numbers = "" if split.rule == "official" else f", split {split.repeat + 1}.{split.fold + 1}"
+    size = "" if split.size is None else f", {split.size} rows"
+    kernel = f" {job.kernel} {job.degree or ''}".rstrip() if job.has_kernel else ""
+    return f"{job.dataset.name}{numbers}{size}, {job.column}{kernel}"
 
 
 def outcome(record: Content) -> str:

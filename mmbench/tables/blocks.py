@@ -44,7 +44,6 @@ from mmbench.tables.table import (
     Grid,
     Shown,
     join,
-    kernel_caption,
     kernel_text,
     measured_text,
     numbers,
@@ -196,7 +195,7 @@ def paired(
     texts, grids = {"measured": measured, "published": published}, []
     for kernel in sheet.kernels if caption else [None]:
         places = sheet.places_of(kernel) if kernel else sheet.places
-        name = caption.format(kernel_caption(*kernel)) if kernel else ""
+        name = caption.format(sheet.caption(kernel)) if kernel else ""
         grids.append(stacked(sheet, places, texts, name))
         if count:
             ours, theirs = (count(sheet, side) for side in both(sheet, places))

@@ -32,7 +32,7 @@ RUNS = {
 }
 #: Names in `RUNS` of the runs that have training rows in common.
 SHARING = (RUNS["kfold"], RUNS["holdout"], RUNS["predefined"])
-BINOMIAL = "sqrt(e (1 - e/N)), the binomial deviation of e errors on N test rows"
+BINOMIAL = "sqrt(e (1 - e/N)), the binomial standard deviation of e errors on N test rows"
 
 
 def compose(
@@ -127,10 +127,10 @@ def _standard_error(n: int, same_test_rows: bool, runs: str) -> str:
     published value, as text.
     """
     if n == 1:
-        both = "" if same_test_rows else ", for the measured and the published value"
-        return f"of a single run {BINOMIAL}{both}"
-    text = f"sd sqrt(1/n + 1/m) with our standard deviation sd, n {runs} here, m in the paper"
-    return f"of a mean over {runs} {text}, combined with {BINOMIAL}" if same_test_rows else text
+        return f"for a single run, {BINOMIAL}" + ", combined for both values" * (not same_test_rows)
+    numbers = f"n and m are the numbers of {runs} here and in the paper"
+    text = f"sd sqrt(1/n + 1/m), where sd is our standard deviation, and {numbers}"
+    return f"for a mean over {runs}, {text}; combined with {BINOMIAL}" if same_test_rows else text
 
 
 #: Pattern for the name of a machine in a layout's note. If a note names machines, but the table has

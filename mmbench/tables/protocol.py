@@ -31,11 +31,10 @@ def protocol(jobs: Sequence[Job], label: Callable[[str], str]) -> tuple[str, ...
         lines.append(shared if taken[0].shares else "Parameters as selected in another experiment.")
     elif chosen:
         lines.append(f"Parameter selection: {_each(chosen, selected)}.")
-    if len({job.kernel for job in jobs}) > 1:
-        foreign = grouped((job.kernel, label(job.column)) for job in jobs if not job.has_kernel)
-        for kernel, names in foreign.items():
-            columns = ", ".join(dict.fromkeys(names))
-            lines.append(f"Classifiers without a kernel, in the rows of {kernel}: {columns}.")
+    foreign = grouped((job.kernel, label(job.column)) for job in jobs if not job.has_kernel)
+    for kernel, names in foreign.items():
+        where = f", in the rows of {kernel}" if len({job.kernel for job in jobs}) > 1 else ""
+        lines.append(f"Classifiers of other packages{where}: {', '.join(dict.fromkeys(names))}.")
     calibrated = [job for job in jobs if job.calibrate]
     texts = (f"{label(j.column)}: {j.calibrate}, {j.calibration_folds} folds" for j in calibrated)
     if text := "; ".join(dict.fromkeys(texts)):
@@ -94,9 +93,9 @@ def selected(jobs: Sequence[Job]) -> str:
     elif select.folds:
         text = f"{select.folds}-fold cross-validation on each training part{times}"
     elif select.split:
-        text = f"{100 * select.split:g} % of each training part{times}"
+        text = f"validation on {100 * select.split:g} % of each training part{times}"
     else:
-        text = "the rows outside the training set"
+        text = "validation on the rows outside the training set"
     if select.metric != "accuracy":
         from mmbench.selection.metrics import METRICS
 

@@ -52,6 +52,8 @@ MANY = 4
 #: Type of a pair: name of a kernel, and degree of a polynomial kernel (else None).
 KernelKey = tuple[str, int | None]
 
+KERNEL_LABELS = {"linear": "Linear kernel", "poly": "Polynomial kernel", "rbf": "RBF kernel"}
+
 
 @dataclass(eq=False)
 class Sheet:
@@ -248,7 +250,7 @@ class Sheet:
         other = sum(map(has_other_code, known))
         lines = [
             f"Code of the machines (version, fingerprint of the sources): {'; '.join(texts)}.",
-            f"Records of other code than the code that wrote this table: {other} of {len(known)}.",
+            f"Records made by other code than this table: {other} of {len(known)}.",
         ]
         lacking = f"Records without a fingerprint of the code: {len(done) - len(known)}."
         return [*(lines if known else []), *([lacking] if len(known) < len(done) else [])]
@@ -334,6 +336,17 @@ class Sheet:
         """
         kernel = f"({kernel_text(place.kernel, place.degree)})" if len(self.kernels) > 1 else ""
         return join(self.printed(place.dataset), kernel)
+
+    def caption(self, kernel: KernelKey, size: int | None = None) -> str:
+        """Return the full name of a kernel as a caption, with its degree and the training size.
+
+        Classifiers of other packages are mentioned, since they do not use this kernel.
+        """
+        degree = "" if kernel[1] is None else f", degree {kernel[1]}"
+        names = [KERNEL_LABELS[kernel[0]] + degree, "other packages"]
+        machines = {key.machine for key in self.keys if (key.kernel, key.degree) == kernel}
+        others = sorted({machine in self.experiment.foreign for machine in machines})
+        return " and ".join(map(names.__getitem__, others)) + (f", {size} rows" if size else "")
 
     def head(self, place: Key, name: str = "") -> str:
         """Return `name`, followed by the marks of the footnotes on the data set.

@@ -114,9 +114,6 @@ def once(rows: list[list[str]]) -> list[list[str]]:
     ]
 
 
-KERNEL_LABELS = {"linear": "Linear kernel", "poly": "Polynomial kernel", "rbf": "RBF kernel"}
-
-
 def measured_text(row: Row, decimals: int | None = None, sd: bool = False) -> str:
     """Return the mean of the measured values as text.
 
@@ -155,12 +152,6 @@ def published_text(row: Row, decimals: int | None = None, sd: bool = False) -> s
 def kernel_text(kernel: str, degree: int | None) -> str:
     """Return a short name of the kernel with its degree, for example ``poly 2``."""
     return kernel if degree is None else f"{kernel} {degree}"
-
-
-def kernel_caption(kernel: str, degree: int | None, size: int | None = None) -> str:
-    """Return the full name of a kernel as a caption, with its degree and the training size."""
-    of_degree = "" if degree is None else f", degree {degree}"
-    return KERNEL_LABELS[kernel] + of_degree + ("" if size is None else f", {size} rows")
 
 
 def join(*parts: str) -> str:

@@ -32,9 +32,8 @@ from mmbench.tables.frame import SELECTED
 from mmbench.tables.layouts.comparison import decimals_of, rope_of
 from mmbench.tables.render import to_csv
 from mmbench.tables.results_folder import read_results
-from mmbench.tables.sheet import KernelKey
+from mmbench.tables.sheet import KERNEL_LABELS, KernelKey
 from mmbench.tables.statistics import Posterior, Ranks, signed_rank_posterior
-from mmbench.tables.table import kernel_caption
 from results.pages.reference_text import REFERENCE, Table, listing, rendered, write_or_check
 
 TEMPLATE = Path(__file__).with_suffix(".md.jinja")
@@ -134,8 +133,13 @@ class Verdict:
         return [kernel for kernel in self.kernels if machine in self.machines(kernel)]
 
     def caption(self, kernel: KernelKey) -> str:
-        """Return the caption of a kernel, such as "Linear kernel"."""
-        return kernel_caption(*kernel)
+        """Return the caption of a kernel, such as "Linear kernel and other packages"."""
+        return self.sheet.caption(kernel)
+
+    @staticmethod
+    def short(kernel: KernelKey) -> str:
+        """Return the name of a kernel in a table cell, such as "linear" or "RBF"."""
+        return KERNEL_LABELS[kernel[0]].removesuffix(" kernel").replace("Linear", "linear")
 
     def ranks(self, kernel: KernelKey, metric: str) -> Ranks | None:
         """Return the mean ranks; None if there are fewer than three machines or two data sets."""
@@ -178,7 +182,7 @@ class Verdict:
         return [
             (
                 self.label(m),
-                self.caption(k).removesuffix(" kernel"),
+                self.short(k),
                 self.times(k, m)[0],
                 self.quartiles(k, m),
             )

@@ -85,6 +85,44 @@ def test_a_browser_finds_no_fault_on_any_page(browser, html):
     assert not found
 
 
+#: Open all folded tables, and return for each table its heads, and by how many pixels it scrolls.
+TABLES = """() => {
+  for (const fold of document.querySelectorAll("details")) fold.open = true;
+  dispatchEvent(new Event("resize"));
+  return [...document.querySelectorAll(".pst-scrollable-table-container > table")].map(table => [
+    [...table.rows[0].cells].map(cell => cell.textContent.trim()).join("|"),
+    table.parentElement.scrollWidth - table.parentElement.clientWidth,
+  ]);
+}"""
+#: Scroll all tables to the right, and return the shift of the first cells that do not follow.
+SHIFTS = """() => [...document.querySelectorAll(".pst-scrollable-table-container > table")].filter(
+  table => table.parentElement.scrollWidth > table.parentElement.clientWidth + 100
+).map(table => {
+  table.parentElement.scrollLeft = 100;
+  const left = element => Math.round(element.getBoundingClientRect().left);
+  return left(table.rows[1].cells[0]) - left(table.parentElement);
+}).filter(shift => Math.abs(shift) > 2)"""
+#: Return the names of rows that are wider than their cells.
+CUT = """() => [...document.querySelectorAll("td:first-child")]
+  .filter(cell => cell.scrollWidth > cell.clientWidth + 2).map(cell => cell.textContent)"""
+
+
+@pytest.mark.slow
+def test_tables_fit_the_page_or_keep_the_names_of_their_rows(browser, html):
+    """Columns of lists of parameters do not make a table several pages wide."""
+    window = browser()
+    for name in ("verdict", "m4_table2"):
+        window.goto((html / "tables" / f"{name}.html").as_uri(), wait_until="load")
+        too_wide = {heads: pixels for heads, pixels in window.evaluate(TABLES) if pixels > 2}
+        assert not [heads for heads in too_wide if heads.startswith("machine|fits|route")]
+        assert name == "verdict" or not too_wide
+        assert window.evaluate(SHIFTS) == []
+    phone = browser(width=390)
+    phone.goto((html / "tables" / "verdict.html").as_uri(), wait_until="load")
+    phone.evaluate(TABLES)
+    assert phone.evaluate(CUT) == []
+
+
 @pytest.mark.slow
 def test_indices_stand_below_their_letters(browser, html):
     """Also without a mathematical font, which browsers on phones may lack."""

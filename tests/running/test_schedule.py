@@ -219,8 +219,8 @@ def test_without_a_terminal_each_job_is_a_line(jobs):
     progress.finished(jobs[1], new_record(jobs[1], Status.FAILED, "out of luck"), 0)
     assert stream.getvalue().splitlines() == [
         "2 jobs to run",
-        "[1/2] wine 1.1 svm rbf: 97.50 % correct, 1.0 s, 1 min 15 s left",
-        "[2/2] wine 1.1 svm rbf: failed: out of luck",
+        "[1/2] wine, split 1.1, svm rbf: 97.50 % correct, 1.0 s, 1 min 15 s left",
+        "[2/2] wine, split 1.1, svm rbf: failed: out of luck",
     ]
 
 
@@ -229,7 +229,7 @@ def test_a_line_counts_repeats_and_folds_from_one_and_leaves_compiling_out(job):
     other = replace(job, split=SplitRef("kfold", (5,), repeat=1, fold=3))
     record = {**done(other), "wall_seconds": {"warm_up": 30.0, "training": 1.0}}
     Lines(1, stream).finished(other, record, None)
-    assert stream.getvalue() == "[1/1] wine 2.4 svm rbf: 97.50 % correct, 1.0 s\n"
+    assert stream.getvalue() == "[1/1] wine, split 2.4, svm rbf: 97.50 % correct, 1.0 s\n"
 
 
 def test_a_terminal_shows_a_bar(jobs):
@@ -244,7 +244,7 @@ def test_a_terminal_shows_a_bar(jobs):
     bar.close()
     assert "1/2 jobs" in stream.getvalue()
     assert "1 min 15 s left" in stream.getvalue()
-    assert "wine 1.1 svm rbf: failed: out of luck" in stream.getvalue()
+    assert "wine, split 1.1, svm rbf: failed: out of luck" in stream.getvalue()
 
 
 def test_durations_never_show_sixty_seconds():

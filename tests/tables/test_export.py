@@ -125,14 +125,15 @@ def test_classifiers_of_other_packages_have_no_kernel(results, tmp_path) -> None
     frame = mmbench.results.load(experiment.folder)
     assert list(frame[["machine", "kernel"]].itertuples(index=False, name=None)) == expected
     text = table(experiment.folder)
-    assert "Classifiers without a kernel, in the rows of rbf: SVC." in text
+    assert "Classifiers of other packages, in the rows of rbf: SVC." in text
     reference = tmp_path / "reference" / "own"
     reference.mkdir(parents=True)
     for folder in (experiment.folder, reference):  # a reference table is written as it was read
         table(folder, output=reference / "table.csv")
         cells = pd.read_csv(reference / "table.csv", keep_default_na=False)
         assert {*zip(cells.machine, cells.kernel, strict=True)} == {*expected}
-    rbf, linear = str(table(reference, layout="machines")).split("Linear kernel")
+    rbf, linear = str(table(reference, layout="machines")).split("Linear kernel**")
+    assert "**pima: RBF kernel and other packages**" in rbf
     assert ("| SVC " in rbf, "| SVC " in linear) == (True, False)
 
 
@@ -146,7 +147,9 @@ def test_what_cannot_be_exported_is_one_line(pima, tmp_path) -> None:
         export([pima.folder], fmt="cvs")
     with pytest.raises(UserError, match="needs --output FILE"):
         export([pima.folder], fmt="parquet")
-    with pytest.raises(UserError, match=r"all\.xlsx: must end in \.csv, \.csv\.gz, \.parquet, or"):
+    with pytest.raises(
+        UserError, match=r"all\.xlsx: the name must end in \.csv, \.csv\.gz, \.parquet; or"
+    ):
         export([pima.folder], output=tmp_path / "all.xlsx")
     with pytest.raises(UserError, match="cannot be written"):
         export([pima.folder], output=tmp_path / "no" / "all.csv")
@@ -197,4 +200,4 @@ def test_an_export_counts_records_of_other_code(results, tmp_path) -> None:
         experiment.add(experiment.job("iris", "svm", repeat=repeat), code=code)
     said: list[str] = []
     export(experiment.folder, output=tmp_path / "one.csv", say=said.append)
-    assert said == [f"{experiment.folder}: 1 of 2 records have other code"]
+    assert said == [f"{experiment.folder}: 1 of 2 records are by other code"]

@@ -93,6 +93,25 @@ def test_equal_machines_stand_as_in_the_table_the_first_on_top(results, tmp_path
     assert text == "Iris (RBF kernel): M4 95.0, SVM 90.0, RMM 90.0"
 
 
+@pytest.mark.parametrize(
+    ("machines", "caption"),
+    [
+        (["svm"], "RBF kernel"),
+        (["svm", "sklearn.svm:SVC"], "RBF kernel and other packages"),
+        (["sklearn.svm:SVC"], "other packages"),
+    ],
+)
+def test_a_kernel_is_named_for_the_machines_that_use_it(results, tmp_path, machines, caption):
+    experiment = results.experiment("own", layout="machines")
+    for machine in machines:
+        experiment.add(experiment.job("iris", machine, variant=machine[-3:].lower()))
+    text = figure("machines", experiment.folder, tmp_path / "figure.png")
+    assert text.startswith(f"Iris ({caption}): ")
+    text = str(mmbench.table(experiment.folder))
+    assert f"**iris: {caption}**" in text
+    assert ("\n- Classifiers of other packages: SVC.\n" in text) == ("other" in caption)
+
+
 def test_the_mean_of_the_splits_is_marked(results, tmp_path) -> None:
     experiment = results.experiment("own", splits=3)
     for repeat, errors in enumerate((10, 20, 45)):

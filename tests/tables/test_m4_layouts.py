@@ -56,7 +56,7 @@ def test_the_mark_of_a_draw_allows_for_its_own_deviation(results):
     text = table(toy.folder)
     assert "98.9 ± 0.1 ~" in text
     assert "within 2 standard errors of the difference" in text
-    assert "sd sqrt(1/n + 1/m) with our standard deviation sd, n draws here" in text
+    assert "n and m are the numbers of draws here and in the paper" in text
 
 
 def test_the_means_of_a_table_are_tested_with_and_without_the_correction(results):

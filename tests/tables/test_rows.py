@@ -539,7 +539,7 @@ def test_a_table_counts_records_of_other_code_and_without_a_fingerprint(results)
     for repeat, code in enumerate([*codes, {}]):
         experiment.add(experiment.job("iris", "svm", repeat=repeat), code=code)
     text = table(experiment.folder)
-    assert "Records of other code than the code that wrote this table: 1 of 2." in text
+    assert "Records made by other code than this table: 1 of 2." in text
     assert "Records without a fingerprint of the code: 1." in text
     names = f"SVM (rbf) 4, {codes[0]['fingerprint']}; SVM (rbf) 4, old"
     assert f"Code of the machines (version, fingerprint of the sources): {names}." in text

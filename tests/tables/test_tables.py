@@ -211,12 +211,13 @@ def test_what_is_said_of_several_is_said_once(results) -> None:
 @pytest.mark.parametrize(
     ("rule", "repeats", "legend"),
     [
-        ("official", 1, "of a single run sqrt(e (1 - e/N)), the binomial deviation"),
-        ("official", 2, "of a mean over seeds of the selection sd sqrt(1/n + 1/m)"),
+        ("official", 1, "for a single run, sqrt(e (1 - e/N)), the binomial standard deviation"),
+        ("official", 2, "for a mean over seeds of the selection, sd sqrt(1/n + 1/m)"),
         (
             "holdout",
             2,
-            "sd sqrt(1/n + 1/m) with our standard deviation sd, n random partitions here",
+            "sd sqrt(1/n + 1/m), where sd is our standard deviation, and n and m are the numbers "
+            "of random partitions here and in the paper",
         ),
     ],
 )
@@ -514,7 +515,7 @@ def test_the_suffix_of_the_output_says_the_format(usps, tmp_path, name: str, fir
 
 
 def test_a_suffix_of_no_format_is_refused_but_where_the_format_is_said(usps, tmp_path) -> None:
-    with pytest.raises(UserError, match=r"t\.pdf: must end in \.md, \.csv, \.tex"):
+    with pytest.raises(UserError, match=r"t\.pdf: the name must end in \.md, \.csv, \.tex; or"):
         table(usps.folder, output=tmp_path / "t.pdf")
     assert table(usps.folder, "csv", output=tmp_path / "t.txt").startswith("experiment,")
 

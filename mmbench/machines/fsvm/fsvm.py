@@ -109,7 +109,7 @@ LARGEST_RATIO = 1e50
 
 
 class FSVM(WeightedClassifier, JointClassifier):
-    """F-SVM, one-vs-one with one transformation for all pairs.
+    """F-SVM: SVM learned with a linear transformation that all pairs share, one-vs-one.
 
     Attributes
     ----------

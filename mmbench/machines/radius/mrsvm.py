@@ -57,7 +57,7 @@ MAX_PROGRAMS = 4
 
 
 class MRSVM(RadiusMachine):
-    """MR-SVM, one-vs-one.
+    """MR-SVM: SVM with feature weights and a penalty relative to the radius, one-vs-one.
 
     Attributes
     ----------

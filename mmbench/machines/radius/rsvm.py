@@ -248,7 +248,7 @@ class PairwiseRadiusMachine(RadiusMachine):
 
 
 class RSVMPlus(PairwiseRadiusMachine):
-    """R-SVM+, one-vs-one.
+    """R-SVM+: SVM with a penalty on the radius of the features weighted by w, one-vs-one.
 
     Attributes
     ----------
@@ -276,7 +276,7 @@ class RSVMPlus(PairwiseRadiusMachine):
 
 
 class RSVMMuPlus(PairwiseRadiusMachine):
-    """R-SVMμ+, one-vs-one.
+    """R-SVMμ+: SVM with separate feature weights and a penalty on the radius, one-vs-one.
 
     Attributes
     ----------

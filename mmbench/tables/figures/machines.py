@@ -19,7 +19,6 @@ from mmbench.tables.layouts.comparison import ROPE_PCT
 from mmbench.tables.results_folder import Experiment
 from mmbench.tables.sheet import KernelKey, Sheet
 from mmbench.tables.statistics import LEVEL, Ranks
-from mmbench.tables.table import kernel_caption
 
 
 def draw_accuracies(experiment: Experiment, output: Path) -> str:
@@ -38,7 +37,7 @@ def draw_accuracies(experiment: Experiment, output: Path) -> str:
         keys = [place._replace(machine=machine) for machine in reversed(sheet.machines)]
         values = [(sheet.label(key.machine), [*sheet.by_split(key).values()]) for key in keys]
         if own := sorted((pair for pair in values if pair[1]), key=lambda pair: fmean(pair[1])):
-            kernel = kernel_caption(place.kernel, place.degree, place.size)
+            kernel = sheet.caption((place.kernel, place.degree), place.size)
             found[f"{names[place.dataset]} ({kernel})"] = own
     if not found:
         raise UserError(f"{experiment.name}: no records or splits.csv.gz with results of machines")
@@ -65,7 +64,7 @@ def draw_ranks(experiment: Experiment, output: Path) -> str:
     """
     sheet = sheet_of(experiment)
     with converted(experiment.name, ValueError):
-        found = {kernel_caption(*kernel): ranks_of(sheet, kernel) for kernel in sheet.kernels}
+        found = {sheet.caption(kernel): ranks_of(sheet, kernel) for kernel in sheet.kernels}
 
     def panel(axes: Any, kernel: str, ranks: Ranks) -> str:
         order, cd = ranks.order, f"critical difference {ranks.critical_difference:.2f}"
@@ -111,7 +110,7 @@ def draw_times(experiment: Experiment, output: Path) -> str:
     if no other machine has results on at least two data sets in common with the first machine.
     """
     sheet = sheet_of(experiment)
-    points = {kernel_caption(*kernel): _points(sheet, kernel) for kernel in sheet.kernels}
+    points = {sheet.caption(kernel): _points(sheet, kernel) for kernel in sheet.kernels}
     found = {kernel: rows for kernel, rows in points.items() if len(rows)}
     first = sheet.label(sheet.machines[0]) if sheet.machines else "the first machine"
     if not found:

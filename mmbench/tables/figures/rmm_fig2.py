@@ -21,7 +21,7 @@ from mmbench.tables.build import sheet_of
 from mmbench.tables.figures.style import PAGE, colour, data_names, drawing, mark
 from mmbench.tables.layouts.rmm import COLD, GRAM, SVM, exponent, seconds
 from mmbench.tables.results_folder import Experiment
-from mmbench.tables.table import join, kernel_caption
+from mmbench.tables.table import join
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -62,8 +62,7 @@ def draw(experiment: Experiment, output: Path) -> str:
             # The legend is below the axes, since curves may reach every corner of the panel.
             axes.legend(loc="upper left", bbox_to_anchor=(0, -0.25), ncols=2)
         panels[0].set_ylabel("CPU seconds")
-        kernel = kernel_caption(base.kernel, base.degree)
-        canvas.suptitle(f"Training time of SVM and RMM on {data}. {kernel}")
+        canvas.suptitle(f"Training time of SVM and RMM on {data}. {sheet.caption(base[1:3])}")
     return "\nwhole trainings:\n".join(_describe(times, labels) for times in parts.values())
 
 

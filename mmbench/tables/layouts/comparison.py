@@ -49,7 +49,7 @@ from mmbench.tables.statistics import (
     signed_rank_posterior,
     wilcoxon_p,
 )
-from mmbench.tables.table import NOTHING, Grid, Table, join, kernel_caption, numbers, words
+from mmbench.tables.table import NOTHING, Grid, Table, join, numbers, words
 
 #: Name of each paired test in the caption of the block of differences. The letter d stands for the
 #: effect size that follows the p-value of the t-test.
@@ -83,7 +83,7 @@ def comparison(sheet: Sheet) -> Table:
         notes.append(f"Not compared, without results ({label(metric)}): {', '.join(left_out)}.")
     notes += _incomplete(sheet, metric)
     for kernel in sheet.kernels:
-        caption = kernel_caption(*kernel)
+        caption = sheet.caption(kernel)
         try:
             ranks = ranks_of(sheet, kernel, metric)
         except ValueError as error:
@@ -176,7 +176,7 @@ def _over_data_sets(sheet: Sheet, metric: str, kernel: KernelKey) -> Grid:
         posterior = str(signed_rank_posterior(values, rope_of(metric)))
         rows.append([sheet.label(machine), str(len(values)), mean, f"{p:.2g}", effect, posterior])
     heads = ("data sets", "mean difference", "Wilcoxon p", "effect", "worse / equivalent / better")
-    caption = f"{kernel_caption(*kernel)}: differences from {_first(sheet)} over data sets"
+    caption = f"{sheet.caption(kernel)}: differences from {_first(sheet)} over data sets"
     return Grid((*words("machine"), *numbers(*heads)), rows, caption)
 
 

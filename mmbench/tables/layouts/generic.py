@@ -29,7 +29,6 @@ from mmbench.tables.table import (
     Shown,
     Table,
     join,
-    kernel_caption,
     measured_text,
     numbers,
     published_text,
@@ -90,6 +89,6 @@ def _ranked(sheet: Sheet, place: Key, shown: list[str]) -> Grid:
         cited, chosen = Shown(join(best, sheet.cite(row)), row), sheet.chosen(key)
         rows.append([sheet.label(key.machine), cited, *rest, seconds, chosen])
     heads = numbers(*map(label, shown), "CPU seconds per split")
-    kernel = kernel_caption(place.kernel, place.degree, place.size)
+    kernel = sheet.caption((place.kernel, place.degree), place.size)
     caption = f"{sheet.head(place, name=place.dataset)}: {kernel}"
     return Grid((*words("machine"), *heads, *words("selected")), rows, caption)

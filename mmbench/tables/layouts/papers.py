@@ -38,7 +38,6 @@ from mmbench.tables.table import (
     Column,
     Grid,
     join,
-    kernel_caption,
     kernel_text,
     measured_text,
     numbers,
@@ -333,7 +332,7 @@ def fsvm_times(sheet: Sheet) -> Iterator[Grid]:
     caption = "CPU milliseconds per training (the published times are lost)."
     heads = data_heads(lambda place: sheet.printed(place.dataset))
     for kernel in sheet.kernels:
-        places, name = sheet.places_of(kernel), f"{caption} {kernel_caption(*kernel)}"
+        places, name = sheet.places_of(kernel), f"{caption} {sheet.caption(kernel)}"
         cells = {m: {text(place._replace(machine=m)) for place in places} for m in sheet.machines}
         timed = [machine for machine in sheet.machines if cells[machine] != {NOTHING}]
         yield by_machine(sheet, text, name, heads=heads, places=places, machines=timed)

@@ -27,7 +27,6 @@ from mmbench.tables.table import (
     Column,
     Grid,
     join,
-    kernel_caption,
     measured_text,
     numbers,
     once,
@@ -232,7 +231,7 @@ def _times_of(sheet: Sheet, base: Key) -> list[Grid]:
     totals.append(["exponent", *of_totals])
     errors_of = numbers(*(f"errors {sheet.label(m)}" for m in tested), group="errors")
     trained = (*numbers(GRAM), *sheet.columns(machines=machines))
-    head = f"{sheet.head(base, name=base.dataset)}, {kernel_caption(base.kernel, base.degree)}"
+    head = f"{sheet.head(base, name=base.dataset)}, {sheet.caption((base.kernel, base.degree))}"
     caption = f"{head}: CPU seconds after the Gram matrix, errors on the test part"
     columns = {
         caption: (*sheet.columns(machines=machines, group="CPU seconds"), *errors_of),

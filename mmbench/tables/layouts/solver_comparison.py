@@ -17,7 +17,7 @@ import pandas as pd
 from mmbench.jobs.store import Key
 from mmbench.tables.frame import METRIC
 from mmbench.tables.sheet import KernelKey, Sheet
-from mmbench.tables.table import NOTHING, Grid, join, kernel_caption, numbers, small_text, words
+from mmbench.tables.table import NOTHING, Grid, join, numbers, small_text, words
 
 #: Names of numeric entries in the certificate of a training.
 NUMBERS = ["objective", "gap", "max_violation", "n_support"]
@@ -79,7 +79,7 @@ def _grids(sheet: Sheet, kernel: KernelKey) -> list[Grid]:
         *numbers("support vectors"),
         *words("status of the solver", "recomputed status"),
     )
-    caption, first = kernel_caption(*kernel), words("solver")
+    caption, first = sheet.caption(kernel), words("solver")
     return [
         Grid((*first, *heads), certificates, caption),
         Grid((*first, *numbers(*sheet.datasets)), times, f"{caption}: median CPU ms of a training"),

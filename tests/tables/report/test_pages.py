@@ -113,7 +113,7 @@ def test_a_classifier_without_a_kernel_has_none_in_its_name(results, pages) -> N
     )
     assert "<h1>SVM on iris (rbf)</h1>" in found["trees/cells/iris-rbf-svm.html"].path.read_text()
     assert re.search(
-        "Classifiers without a kernel, in the rows of linear: (?i:tree)",
+        "Classifiers of other packages, in the rows of linear: (?i:tree)",
         found["trees/index.html"].text,
     )
 
