@@ -288,8 +288,7 @@ class M4(WeightedClassifier, SpreadMachine):
         spreads = problem.spreads(found.w)
         total = float(spreads.sum())
         n_support = 0 if found.is_trivial else _n_support(found.multipliers)
-        rho = 2.0 / total if total else np.inf
-        fit = certificate(found, self.tol, n_support, rho=rho)
+        fit = certificate(found, self.tol, n_support, rho=2.0 / total if total else np.inf)
         shift = 2.0 * inner(float(spreads[0]) / total) - 1.0 if total else 0.0
         return BinaryModel(found.b + shift, fit, w=found.w)
 
