@@ -227,7 +227,7 @@ class SpreadMachine(CovarianceMachine):
             try:
                 spread = GramSpread(gram, y, ridge * unit)
                 found = self.solve_gram([machines[k] for k in members], spread)
-            except LinAlgError:
+            except (ArithmeticError, LinAlgError):
                 # rounding errors can make the kernel matrix of nearly equal rows indefinite; the
                 # caller then trains in diagonal coordinates
                 continue
