@@ -265,5 +265,4 @@ def _intercept(rows: _Rows, scores: NDArray, bias: str, errors: NDArray | None) 
     if bias == "midpoint":
         means = (s @ scores / n for s, n in zip(rows.sides, rows.totals, strict=True))
         return -0.5 * float(sum(means))
-    scores = scores / rows.root
-    return optimal_bias(scores, rows.y, weights=errors).b
+    return optimal_bias(scores / rows.root, rows.y, weights=errors).b

@@ -143,9 +143,8 @@ def select(
     check_consistent_length(X, y, groups)
     y = np.asarray(y)
     parts = [grid_points(part) for part in staged(grid, stages)]
-    tried = clone(machine)
     for point in chain(*parts):  # wrong names and values raise ValueError before any training
-        tried.set_params(**point)
+        tried = clone(machine).set_params(**point)
         if isinstance(tried, PairwiseClassifier):
             tried._check_parameters()
     unset = tol is None and machine.search_space.tol is not None and "tol" not in grid

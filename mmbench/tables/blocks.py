@@ -371,12 +371,14 @@ def split_gaps(
     """Return, for each split, the improvement of the machine `machine` over the machine
     `reference`.
 
-    Only splits on which both machines have results are used.
+    Only splits on which both machines have results are used. The improvements are rounded to nine
+    decimals: rounding errors would make equal improvements different, and zero improvements
+    positive or negative.
     """
     keys = (place._replace(machine=name) for name in (machine, reference))
     ours, theirs = (sheet.by_split(key, metric) for key in keys)
     common = sorted(ours.keys() & theirs.keys())
-    return [sign_of(metric) * (ours[split] - theirs[split]) for split in common]
+    return [round(sign_of(metric) * (ours[split] - theirs[split]), 9) for split in common]
 
 
 def incomplete(sheet: Sheet, keys: Sequence[Key], metric: str) -> dict[Key, int]:
@@ -468,10 +470,11 @@ def dataset_gaps(
     `reference`.
 
     The improvement is the difference of the means over common splits, on which both machines have
-    results. Data sets on which the machines have no common split are left out.
+    results, rounded as in `split_gaps`. Data sets on which the machines have no common split are
+    left out.
     """
     values = sheet.common(sheet.places_of(kernel), [machine, reference], metric)
-    return list((sign_of(metric) * (values[machine] - values[reference])).dropna())
+    return list((sign_of(metric) * (values[machine] - values[reference])).dropna().round(9))
 
 
 def size_ratio(sheet: Sheet, key: Key, reference: str) -> float:

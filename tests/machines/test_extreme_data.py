@@ -16,11 +16,14 @@ from mmbench.errors import Status, UserError
 from mmbench.machines import (
     FSVM,
     KLDA,
+    LDA,
     LSSVM,
     M4,
     MACHINES,
     MAMC,
+    MEMPM,
     MMRM,
+    MPM,
     RMM,
     SVM,
     RSVMMuPlus,
@@ -368,3 +371,17 @@ def test_scikit_learns_copy_of_libsvm_ends(monkeypatch):
     machine = SigmaSVM(kernel="linear", C=0.1, D=0, solver="sklearn")
     with pytest.warns(ConvergenceWarning, match="ended inaccurate"):
         machine.fit(X, np.arange(24) < 23, np.where(np.arange(24) < 23, 1.0, 23.0))
+
+
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+@pytest.mark.parametrize("machine", [LDA(), MPM(), MEMPM(), M4(), M4(margin="hard")], ids=repr)
+@pytest.mark.parametrize("d", [1, 3, 20])
+@pytest.mark.parametrize("ridge", [0.0, 1e-8, 1.0])
+@pytest.mark.parametrize("copies", [3, 7])
+def test_copies_of_two_rows_are_no_spread(machine, d, ridge, copies):
+    two = np.random.default_rng(d).random((2, d))
+    machine = clone(machine).set_params(ridge=ridge)
+    alone = clone(machine).fit(two, [0, 1])
+    many = machine.fit(np.repeat(two, copies, axis=0), np.repeat([0, 1], copies))
+    assert many.fits_[0].status is alone.fits_[0].status is Status.UNBOUNDED
+    np.testing.assert_allclose(many.decision_function(two), alone.decision_function(two))

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from mmbench.errors import Status
 from mmbench.kernels import Kernel
-from mmbench.machines import KLDA, LSSVM, klda
+from mmbench.machines import KLDA, LDA, LSSVM, klda
 from mmbench.machines.base.problem import BinaryProblem, judged
 
 KERNELS = (Kernel("linear"), Kernel("poly", degree=3), Kernel("rbf", gamma=1.0))
@@ -182,3 +182,13 @@ def test_columns_of_any_unit_are_solved_to_the_last_digits():
     (fit,) = KLDA(kernel="linear", eta=1e-9).fit(X, y).fits_
     assert fit.status is Status.OPTIMAL
     assert abs(fit.gap) < 1e-12
+
+
+@pytest.mark.parametrize("seed", range(30))
+@pytest.mark.parametrize("machine", [KLDA(eta=1e-6), LDA(ridge=2e-7, bias="optimized")], ids=repr)
+def test_a_small_ridge_puts_no_threshold_between_equal_rows(machine, seed):
+    rng = np.random.default_rng(seed)
+    X = rng.integers(-2, 3, size=(25, 2)).astype(float)
+    y = X[:, 0] + 2 * rng.normal(size=25) > 0
+    f = machine.set_params(kernel="rbf", gamma=0.1).fit(X, y).decision_function(X)
+    assert np.abs(f).min() > 4e-10 * np.ptp(f)  # half the resolution of the scores

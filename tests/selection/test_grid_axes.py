@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from sklearn.datasets import load_iris
 
-from mmbench import KLDA, LSSVM, MAMC, RMM, SVM
+from mmbench import FSVM, KLDA, LSSVM, M4, MAMC, MMRM, RMM, SVM
 from mmbench.selection import select, views
 
 
@@ -86,3 +86,21 @@ def test_a_tie_between_a_word_and_a_number_is_resolved():
     found = select(SVM(), X, y, {"gamma": ["scale", 0.1]})
     assert found.scores[0]["score"] == found.scores[1]["score"]
     assert found.params["gamma"] == 0.1
+
+
+@pytest.mark.parametrize(
+    ("machine", "name"),
+    [
+        (M4(), "C"),
+        (MMRM(kernel="linear"), "C"),
+        (RMM(form="penalty"), "D"),
+        (FSVM(), "n_components"),
+    ],
+    ids=repr,
+)
+def test_a_tie_between_none_and_a_number_is_resolved(machine, name):
+    X, y = load_iris(return_X_y=True)
+    X, y = X[y < 2], y[y < 2]
+    found = select(machine, X, y, {name: [None, 2]})
+    assert found.scores[0]["score"] == found.scores[1]["score"]
+    assert found.params[name] == 2

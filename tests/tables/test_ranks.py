@@ -113,6 +113,18 @@ def test_signed_rank_tests_are_those_of_scipy_corrected_by_holm(compared):
     assert float(effects[0]) > 0.5
 
 
+def test_differences_that_are_equal_on_paper_are_tied(compared):
+    """In floating point, 90.1 - 90 is smaller than 60.4 - 60.3; as numbers, both are 0.1."""
+    first = np.array([90.0, 80.1, 70.3, 60.3, 50.0, 40.0, 30.0])
+    second = np.array([90.1, 80.2, 70.2, 60.4, 51.0, 42.0, 33.0])
+    gaps = np.round(second - first, 9)
+    assert len(np.unique(second - first)) > len(np.unique(gaps))
+    p = wilcoxon(gaps, zero_method="zsplit").pvalue
+    text = compared(np.column_stack([first, second, first + 3.0]))
+    row = cells_of(text, machines(3)[1], nth=1)
+    assert row[3] == f"{adjusted([p, 2 / 2**7])[0]:.2g}"
+
+
 def test_the_bayesian_signed_rank_test_is_that_of_baycomp(compared):
     """Value of baycomp 1.0.3 for the region 0.6 and 200,000 draws; 1 is the layout's region."""
     text = compared(80.0 + np.column_stack([np.zeros(10), GAPS, -GAPS]) / 0.6)
@@ -168,6 +180,11 @@ def test_constant_differences_are_certain(on_splits):
     assert cells_of(text, "iris")[1:3] == ["+0.00 (1)", "+2.00 (0) +"]
     known = ["0.00 / 1.00 / 0.00", "0.00 / 0.00 / 1.00"]
     assert cells_of(text, "iris", nth=1)[1:] == [*known, "–"]  # one common split
+
+
+def test_differences_that_are_constant_but_for_rounding_are_certain(on_splits):
+    svm = np.array([10, 23, 37, 41, 58])
+    assert cells_of(on_splits(svm=svm, rmm=svm - 7), "iris")[1] == "+1.17 (0) +"
 
 
 @pytest.mark.parametrize("others", [[], ["m4", "mmrm", "klda"]])

@@ -477,7 +477,7 @@ class PairwiseClassifier(Declared, Estimator):
 
     def path_key(self, point: Mapping[str, Any]) -> tuple:
         """Return the sort key of a grid point in `train_path`, by default C or `C_factor`."""
-        return (point.get("C", point.get("C_factor", 0)),)
+        return (point.get("C") or point.get("C_factor", 0),)
 
     def train_folds(
         self, problems: Iterable[BinaryProblem], points: Sequence[Mapping[str, Any]]

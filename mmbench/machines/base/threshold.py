@@ -43,8 +43,10 @@ from numpy.typing import NDArray
 TIE = 1e-12
 
 #: Two scores are considered equal if they differ by at most SCORE_RESOLUTION times the largest
-#: absolute score, since the scores of repeated rows differ by rounding errors.
-SCORE_RESOLUTION = 1e-12
+#: absolute score, or by at most RANGE_RESOLUTION times the range of the scores, since the scores of
+#: repeated rows differ by rounding errors. The second limit is for scores that are small sums of
+#: large terms, as in a kernel machine with a small ridge.
+SCORE_RESOLUTION, RANGE_RESOLUTION = 1e-12, 1e-9
 
 
 def best_multiple(margins: NDArray, penalties: NDArray, length: float) -> float:
@@ -123,8 +125,9 @@ def optimal_bias(
     """Return the candidate bias with the fewest training errors (14)-(16), in O(n log n) steps.
 
     Consecutive scores that differ by at most `resolution` are considered equal, since scores of
-    repeated rows may differ by rounding errors. The default of `resolution` is SCORE_RESOLUTION
-    times the largest absolute score. The weights of the rows are positive, by default 1.
+    repeated rows may differ by rounding errors. The default of `resolution` is the larger of
+    SCORE_RESOLUTION times the largest absolute score and RANGE_RESOLUTION times the range of the
+    scores. The weights of the rows are positive, by default 1.
 
     Examples
     --------
@@ -132,7 +135,7 @@ def optimal_bias(
     Bias(b=-3.0, rho=1.0, errors=0, slack=0.0, one_class=False)
     """
     if resolution is None:
-        resolution = SCORE_RESOLUTION * float(np.abs(scores).max())
+        resolution = max(SCORE_RESOLUTION * np.abs(scores).max(), RANGE_RESOLUTION * np.ptp(scores))
     order = np.argsort(scores, kind="stable")
     s, positive = scores[order], y[order] > 0
     gaps = _gaps(s, positive, resolution)

@@ -31,6 +31,10 @@ LEAST_MAPPED_ROWS = 5000
 #: Without a ridge, variances below NO_VARIANCE times the largest variance are treated as zero.
 NO_VARIANCE = 1e-12
 
+#: A class is treated as copies of one row if its variance is at most NO_SPREAD times the squared
+#: distance of its mean from the mean of all rows. Such a variance consists of rounding errors.
+NO_SPREAD = 1e-26
+
 #: Class means are treated as equal if their distance is at most EQUAL_MEANS in coordinates in which
 #: the class covariances sum to the identity matrix.
 EQUAL_MEANS = 1e-9
@@ -212,7 +216,7 @@ def _without_ridge(
     """
     delta = _mean(rows, sides[0]) - _mean(rows, sides[1])
     values, vectors = eigh(total, check_finite=False)
-    has = values > NO_VARIANCE * values[-1]
+    has = values > max(NO_VARIANCE * values[-1], NO_SPREAD * float(delta @ delta))
     rest = vectors[:, ~has]
     outside = rest @ (rest.T @ delta)
     if outside @ outside > NO_VARIANCE * (values[-1] + delta @ delta):
@@ -249,9 +253,10 @@ class LinearCoordinates:
         for side in (self.y > 0, self.y < 0):
             weights = None if self.weights is None else self.weights[side]
             part = self.rows[side]
-            part = part - np.average(part, axis=0, weights=weights)
-            variances = np.average(part**2, axis=0, weights=weights)
-            amounts.append(ridge * float(variances.sum()) / len(self.origin))
+            mean = np.average(part, axis=0, weights=weights)
+            variance = float(np.average((part - mean) ** 2, axis=0, weights=weights).sum())
+            varies = variance > NO_SPREAD * float(mean @ mean)
+            amounts.append(ridge * variance / len(self.origin) if varies else 0.0)
         x, y = amounts
         data, self.change = diagonalise(
             self.rows, self.y, x, y, self.basis, self.weights, total_only

@@ -158,8 +158,7 @@ class CovarianceMachine(PairwiseClassifier):
             ]
             models.update(zip(members, coordinates.models(found), strict=True))
         seconds = (time.perf_counter() - started) / len(models)
-        ordered = [models[k] for k in range(len(machines))]
-        return [replace(model, fit=replace(model.fit, seconds=seconds)) for model in ordered]
+        return [replace(m, fit=replace(m.fit, seconds=seconds)) for _, m in sorted(models.items())]
 
     def _check_parameters(self) -> None:
         super()._check_parameters()
@@ -228,7 +227,7 @@ class SpreadMachine(CovarianceMachine):
             try:
                 spread = GramSpread(gram, y, ridge * unit)
                 found = self.solve_gram([machines[k] for k in members], spread)
-            except LinAlgError:
+            except (ArithmeticError, LinAlgError):
                 # rounding errors can make the kernel matrix of nearly equal rows indefinite; the
                 # caller then trains in diagonal coordinates
                 continue

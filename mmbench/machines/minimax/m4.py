@@ -218,11 +218,9 @@ class M4(WeightedClassifier, SpreadMachine):
 
     def _problem(self, data: DiagonalData, kappa: float) -> MarginProblem:
         """Return the `MarginProblem` with C and the points that the reduction does not remove."""
-        kept = np.ones(len(data.y), dtype=bool)
         weights = np.ones(len(data.y)) if data.weights is None else data.weights
-        if self.nu > 0:
-            squares = data.distances()
-            kept = squares / (1.0 + squares) >= self.nu
+        squares = data.distances() if self.nu > 0 else np.zeros(len(data.y))
+        kept = squares / (1.0 + squares) >= self.nu
         return MarginProblem(
             rows=data.rows if kept.all() else data.rows[kept],
             y=data.y[kept],
@@ -254,9 +252,7 @@ class M4(WeightedClassifier, SpreadMachine):
         if len(set(problem.y)) < 2 and not data.equal_means:
             return self._reduced_to_means(data, problem)
         hard = replace(problem, C=np.inf)
-        found: MarginSolution | Status = Status.INFEASIBLE
-        if not data.equal_means:
-            found = solve_hard(hard, self.solver, self.tol)
+        found = Status.INFEASIBLE if data.equal_means else solve_hard(hard, self.solver, self.tol)
         if isinstance(found, MarginSolution):
             return self._margin_model(hard, found)
         soft = self._soft(data, problem)
@@ -288,8 +284,7 @@ class M4(WeightedClassifier, SpreadMachine):
         spreads = problem.spreads(found.w)
         total = float(spreads.sum())
         n_support = 0 if found.is_trivial else _n_support(found.multipliers)
-        rho = 2.0 / total if total else np.inf
-        fit = certificate(found, self.tol, n_support, rho=rho)
+        fit = certificate(found, self.tol, n_support, rho=2.0 / total if total else np.inf)
         shift = 2.0 * inner(float(spreads[0]) / total) - 1.0 if total else 0.0
         return BinaryModel(found.b + shift, fit, w=found.w)
 

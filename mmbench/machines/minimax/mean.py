@@ -51,6 +51,11 @@ from mmbench.solvers.result import Result
 #: along the optimal w are at most twice the spreads along the computed w.
 RESIDUAL_SHARE = 0.2
 
+#: For ``rho = 0``, a direction is omitted if the singular value of the rows in this direction is at
+#: most LEAST_LENGTH times their largest singular value. No class spread bounds the weights in these
+#: directions, and weights of 1e12 would multiply rounding errors of the rows.
+LEAST_LENGTH = 1e-8
+
 #: Smallest tolerance that is passed to the solver of the cone programs.
 LEAST_SOLVER_TOL = 1e-13
 
@@ -144,17 +149,23 @@ class _RhoSearch:
         # exceed 1000, and the duality gap would stay above 1e-6.
         self.problem = replace(problem, rows=rows, delta=delta, C=problem.C / kappa)
         self.iterations, self.lowest = 0, 1.0
+        lengths, axes = np.linalg.svd(np.vstack([rows, delta]), full_matrices=False)[1:]
+        self.axes = axes[lengths > LEAST_LENGTH * lengths[0]]
+        none = np.zeros(len(self.axes))
+        spanned = {"rows": rows @ self.axes.T, "delta": self.axes @ delta}
+        self.spanned = replace(self.problem, **spanned, var_x=none, var_y=none)
 
     def evaluate(self, at: float) -> MeanSolution:
         """Solve the program "fixed rho" for the value `at` of rho."""
-        problem, (n, k) = self.problem, self.problem.rows.shape
-        program = fixed_program(problem, at)
+        problem, n = self.problem, len(self.problem.y)
+        flat = at == 0 and len(self.axes) < len(problem.delta)
+        program = fixed_program(self.spanned if flat else problem, at)
         # the solver's tolerance is absolute, and must be smaller if the magnitude of the objective
         # is below 1
         tol = max(LEAST_SOLVER_TOL, min(1e-9, 1e-3 * self.tol) * min(1.0, abs(self.lowest)))
         found = solve_spread(program, self.solver, tol)
         self.iterations += found.iterations
-        w, b = found.x[:k], float(found.x[k])
+        w, b = found.x[:-3] @ self.axes if flat else found.x[:-3], float(found.x[-3])
         scale = float(problem.delta @ w)
         if not scale > 0:  # the solver has failed
             w, scale = self.kappa * self.mpm.w, 1.0

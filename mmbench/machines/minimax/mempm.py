@@ -107,7 +107,9 @@ class MEMPM(WeightedClassifier, CovarianceMachine):
             reason = "the class means are equal"
             return majority_model(data, Status.INFEASIBLE, reason, objective=1.0, bound=1.0)
         search = _BetaSearch(data, self.solver)
-        best, bound = minimise(search.evaluate, search.lower, search.ends(), 0.5 * self.tol)
+        # the solutions for the smallest and the largest beta
+        ends = search.evaluate(0.0), search.evaluate(float(np.arctan(search.limit)))
+        best, bound = minimise(search.evaluate, search.lower, ends, 0.5 * self.tol)
         alpha, beta = accuracy(best.kappa_x), accuracy(best.kappa_y)
         found = replace(best, bound=bound, iterations=search.iterations)
         fit = certificate(found, self.tol, len(data.y), alpha=alpha, beta=beta)
@@ -145,10 +147,6 @@ class _BetaSearch:
         self.narrowest = self._weighted(0.0, 1.0).w
         _, spread = self._spreads(self.narrowest)
         self.limit = min(1.0 / spread, MAX_KAPPA) if spread > 0 else MAX_KAPPA
-
-    def ends(self) -> tuple[_BetaSolution, _BetaSolution]:
-        """Return the solutions for the smallest and the largest beta."""
-        return self.evaluate(0.0), self.evaluate(float(np.arctan(self.limit)))
 
     def evaluate(self, angle: float) -> _BetaSolution:
         """Maximise ``kappa(alpha) = (1 - kappa(beta) sy)/sx`` over w by Dinkelbach's algorithm."""

@@ -94,7 +94,7 @@ def _test(before: View, after: View, key: Key) -> tuple[float, float, str, float
 
 
 def _gaps(before: View, after: View, key: Key) -> list[float]:
-    """Return the differences in accuracy between two runs, one per split.
+    """Return the differences in accuracy between two runs, one per split, rounded to nine decimals.
 
     If the runs have different splits, or splits with different rows, the list is empty.
     """
@@ -102,7 +102,7 @@ def _gaps(before: View, after: View, key: Key) -> list[float]:
         {(r["source"].at, r["split_hash"]): r[METRIC] for r in (cell.counted if cell else ())}
         for cell in (view.cells.get(key) for view in (before, after))
     )
-    return [new[split] - old[split] for split in old] if old.keys() == new.keys() else []
+    return [round(new[at] - old[at], 9) for at in old] if old.keys() == new.keys() else []
 
 
 def runs_to_compare(views: Sequence[View]) -> list[tuple[View, View]]:

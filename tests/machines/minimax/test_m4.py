@@ -214,6 +214,21 @@ def test_mean_without_margin_is_tried(solver):
     assert fit.bound <= at_zero
 
 
+@pytest.mark.parametrize("solver", ["auto", "ecos"])
+@pytest.mark.parametrize("kernel", [LINEAR, POLY], ids=["linear", "poly"])
+def test_mean_without_margin_is_the_objective_of_the_decisions(kernel, solver):
+    """No weight bounds a sum of features at rho = 0; its rounding errors separate no classes."""
+    X, y = gaussians(shift=0.5, n_x=30, n_y=20, d=2)
+    X = X if kernel is POLY else np.column_stack([X, 2 * X[:, 0], X.sum(axis=1)])
+    machine = M4(kernel=kernel.name, degree=2, normalization="mean", C_factor=30, solver=solver)
+    fit = machine.fit(X, y).fits_[0]
+    decision = machine.decision_function(X)
+    decision /= decision[y > 0].mean() - decision[y < 0].mean()
+    assert fit.status is Status.OPTIMAL and fit.extra["rho"] == 0
+    slack = np.maximum(0, -y * decision).sum()
+    assert fit.extra["C"] * slack == pytest.approx(fit.objective, rel=1e-6)
+
+
 def test_mean_ends_where_rho_is_nearly_zero(real_problem):
     """No multipliers that a solver finds close the gap to an optimum of nearly zero."""
     wide = real_problem("pima", 0, 1, Kernel("rbf", 2.0**-9))

@@ -301,3 +301,16 @@ def test_features_that_have_no_effect_without_a_ridge_are_named(machine):
         machine(ridge=1e-3).fit(X, y)
         X[:, 1] = 1e5  # a constant feature
         machine(ridge=0).fit(X, y)
+
+
+@pytest.mark.parametrize("machine", [MPM, M4])
+@pytest.mark.parametrize("seed", [7, 11])
+@pytest.mark.parametrize("ridge", [1e-6, 1e-8])
+def test_a_singular_system_on_the_kernel_matrix_is_solved_in_coordinates(machine, seed, ridge):
+    """Conjugate gradients divided zero by zero on the kernel matrix of repeated rows."""
+    X, y = np.random.default_rng(seed).normal(size=(12, 2)).round(), np.arange(12) % 2
+    fits = [
+        machine(kernel="rbf", gamma=1.0, ridge=ridge, solver=solver).fit(X, y).fits_[0]
+        for solver in ("auto", "reference")
+    ]
+    assert fits[0].objective == pytest.approx(fits[1].objective, rel=1e-5)
