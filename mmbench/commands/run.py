@@ -28,7 +28,7 @@ WORKER_IMPORTS = ("mmbench.running.worker", "mmbench.selection")
 
 def run(
     experiments: Experiment | Iterable[Experiment],
-    results: str | Path = "results",
+    results: str | Path | None = None,
     *,
     say: Say = to_stderr,
     **options: Any,
@@ -38,9 +38,12 @@ def run(
     Parameters
     ----------
     experiments : path, name, mapping, or an iterable of these
-        YAML files, names listed by ``mmbench list configs``, or contents of YAML files.
-    results : path
-        Folder in which a results folder per experiment is created.
+        YAML files, results folders, names listed by ``mmbench list configs``, or contents of YAML
+        files.
+    results : path, optional
+        Folder in which a results folder per experiment is created. By default, an experiment that
+        is given by its results folder continues in this folder, and the folder of all other
+        experiments is ``results``.
     say : callable
         Called with messages for the user.
     **options

@@ -301,9 +301,7 @@ def paired_p(differences: ArrayLike, test_to_train: float = 0.0) -> float:
     if len(np.atleast_1d(differences)) < 2:
         return math.nan
     mean, se, df = _resampled(differences, test_to_train)
-    if se == 0:
-        return 1.0 if mean == 0 else 0.0
-    return float(2 * stdtr(df, -abs(mean) / se))
+    return float(2 * stdtr(df, -abs(mean) / se)) if se else float(mean == 0)
 
 
 def detectable_difference(sd: float, n: int, test_to_train: float = 0.0) -> float:

@@ -58,6 +58,11 @@ def test_predictions_are_a_row_a_test_row(pima) -> None:
     assert set(frame.repeat) == {2}, "repeats are counted from 1"
 
 
+def test_a_folder_that_is_given_twice_counts_once(pima) -> None:
+    assert export([pima.folder.parent, pima.folder]) == export([pima.folder])
+    assert table([pima.folder, pima.folder.parent]) == table([pima.folder])
+
+
 def test_csv_and_parquet_hold_the_same(pima, tmp_path) -> None:
     pytest.importorskip("pyarrow")
     said = export([pima.folder], output=tmp_path / "all.parquet")
