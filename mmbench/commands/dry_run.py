@@ -58,8 +58,7 @@ def dry_run(
 
 def _describe(experiment: PlannedExperiment, options: Options) -> str:
     """Return a table with one row per data set, kernel and machine, and lines with totals."""
-    slots = options.slots
-    groups = grouped((key_of(job)[:4], job) for job in experiment.jobs)
+    slots, groups = options.slots, grouped((key_of(job)[:4], job) for job in experiment.jobs)
     stored, here = _stored(experiment, options.rerun)
     reference = reference_seconds(REFERENCE / experiment.config.name)
     rows: list[tuple] = [HEADER]

@@ -115,8 +115,7 @@ def plan_experiments(
         for one in filter(None, (config.source, config)):
             by_name.setdefault(one.name, one)
     configs = list(by_name.values())
-    wanted = parse_only(options.only, configs)
-    planned = []
+    wanted, planned = parse_only(options.only, configs), []
     for config in configs:
         results = Path(homes.get(config.name, options.results or "results"))
         absent: dict[str, str] = {}

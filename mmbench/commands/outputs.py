@@ -14,7 +14,7 @@ import pandas as pd
 from mmbench.commands.options import Say
 from mmbench.config.plan import replan
 from mmbench.errors import UserError, converted, did_you_mean, extra
-from mmbench.jobs.store import CONFIG, RecordStore, write_atomically
+from mmbench.jobs.store import CONFIG, RecordStore, write_output
 from mmbench.tables.build import arrange, check_names, draw_tables, sheet_of
 from mmbench.tables.figures import check_figure, choose, draw_figure
 from mmbench.tables.frame import SPLIT_COLUMNS
@@ -318,4 +318,4 @@ def _write(path: Path, write: Callable[[IO[bytes]], object], problem: str) -> No
     if not path.name:
         raise UserError(f"{path}: {problem}: it is a folder")
     with converted(f"{path}: {problem}", OSError):
-        write_atomically(path, write)
+        write_output(path, write)

@@ -60,8 +60,7 @@ def run(
         If a configuration, an option or the data are not valid. The input is checked before any job
         is run.
     """
-    given = Options(results, **options)
-    asked = as_list(experiments)
+    given, asked = Options(results, **options), as_list(experiments)
     executor = None if _may_need_queue(asked, given) else executor_for(given, (), say)
     try:
         from mmbench.commands.experiments import plan_experiments, run_planned

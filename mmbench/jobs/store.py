@@ -72,6 +72,17 @@ def write_atomically(path: Path, write: Callable[[IO[bytes]], object]) -> None:
     sync_folder(path.parent)
 
 
+def write_output(path: Path, write: Callable[[IO[bytes]], object]) -> None:
+    """Write a file that the user names. A link, a device or a pipe, such as /dev/stdout, is kept:
+    its target is written. Any other file is replaced, see `write_atomically`.
+    """
+    if path.is_symlink() or (path.exists() and not path.is_file()):
+        with path.open("wb") as file:
+            write(file)
+    else:
+        write_atomically(path, write)
+
+
 def read_regular(path: Path, most: int = TEXT_BYTES) -> bytes:
     """Return the content of a regular file.
 

@@ -11,6 +11,7 @@ import re
 import sys
 import unicodedata
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from decimal import Decimal
 from typing import TYPE_CHECKING, Any
 
@@ -307,7 +308,9 @@ def _read_numbers(column: pd.Series, options: FileOptions) -> pd.Series:
 
     def parsed(cell: Any) -> float | None:
         if not isinstance(cell, str):  # the cell is a boolean of a Parquet file, or an integer
-            return float(cell) if abs(cell) <= sys.float_info.max else math.inf
+            with suppress(TypeError):  # other objects, such as dates and durations, are no numbers
+                return float(cell) if abs(cell) <= sys.float_info.max else math.inf
+            return None
         if match := number.fullmatch(cell):
             digits = match["digits"].replace(options.thousands or "", "")
             value = float(digits.replace(options.decimal, "."))
