@@ -278,8 +278,7 @@ def clean(results: Folders, remove: bool = False) -> list[str]:
     UserError
         If a path is not a results folder, or if a run is using one of the folders.
     """
-    folders = [folder for path in _paths(results) for folder in folders_in(path)]
-    lines = []
+    folders, lines = [folder for path in _paths(results) for folder in folders_in(path)], []
     for store in [RecordStore(folder) for folder in folders if (folder / CONFIG).is_file()]:
         with store.locked():
             paths = store.unused()
