@@ -114,7 +114,7 @@ def draw_figure(name: str, experiment: Experiment, output: Path) -> str:
     if records are missing, if the experiment has several training sizes that the figure cannot
     show, or if the output cannot be written.
     """
-    from mmbench.jobs.store import write_output
+    from mmbench.jobs.store import write_atomically
 
     figure = find_figure(name)
     if experiment.sized and not figure.sized:
@@ -129,5 +129,5 @@ def draw_figure(name: str, experiment: Experiment, output: Path) -> str:
         if output.suffix.lower() == ".svg":  # a title for screen readers
             title = f"\n <title>{escape(figure.about)}</title>".encode()
             content = re.sub(b"<svg[^>]*>", lambda tag: tag[0] + title, content, count=1)
-        write_output(output, lambda file: file.write(content))
+        write_atomically(output, lambda file: file.write(content))
     return numbers.replace(r"\$", "$")
