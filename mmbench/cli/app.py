@@ -147,7 +147,7 @@ def run(
     configs: list[str] = argument(
         "CONFIG", "YAML files, results folders, or names from 'mmbench list configs'.", **COMPLETED
     ),
-    results: Path = RESULTS,
+    results: Path | None = option("DIR", "Folder for records [default: results, or CONFIG's own]."),
     jobs: int | None = JOBS,
     mirror: str | None = MIRROR,
     store: Path = STORE,

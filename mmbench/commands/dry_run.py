@@ -45,21 +45,20 @@ HEADER = ("data set", "kernel", "machine", "jobs", "stored", "grid points", "fit
 
 
 def dry_run(
-    experiments: Experiment | Iterable[Experiment], results: str | Path = "results", **options: Any
+    experiments: Experiment | Iterable[Experiment], results: str | Path | None = None, **more: Any
 ) -> str:
     """Return a description of the jobs that `run` would run with the same arguments.
 
     Data files of the user are read. A data set with a card (a file that states its sizes) is not
     read. Nothing is downloaded, and no file is written.
     """
-    given = Options(results, **options)
+    given = Options(results, **more)
     return "\n\n".join(_describe(one, given) for one in plan_experiments(experiments, given))
 
 
 def _describe(experiment: PlannedExperiment, options: Options) -> str:
     """Return a table with one row per data set, kernel and machine, and lines with totals."""
-    slots = options.slots
-    groups = grouped((key_of(job)[:4], job) for job in experiment.jobs)
+    slots, groups = options.slots, grouped((key_of(job)[:4], job) for job in experiment.jobs)
     stored, here = _stored(experiment, options.rerun)
     reference = reference_seconds(REFERENCE / experiment.config.name)
     rows: list[tuple] = [HEADER]

@@ -7,6 +7,7 @@ fail, and the other jobs run.
 
 from __future__ import annotations
 
+import os
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -16,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 from scipy.sparse import issparse
 
 from mmbench.commands.options import Options, Say, as_list, has_terminal
+from mmbench.config.files import find_config
 from mmbench.config.model import Config, DatasetEntry
 from mmbench.config.plan import job_of_column, need_dense_rows, plan, plan_of
 from mmbench.config.read import load_configs, to_yaml
@@ -98,7 +100,12 @@ def plan_experiments(
     to the field `absent` of the experiment. If `say` is None, data sets with a card (description
     file) are not read.
     """
-    configs = load_configs(as_list(experiments), options.set)
+    configs = load_configs(given := as_list(experiments), options.set)
+    # without the option `results`, an experiment given by its results folder continues there
+    files = (find_config(one).absolute() for one in given if isinstance(one, str | Path))
+    stores = [f.parent for f in files if f.name == CONFIG and f.with_name("records").is_dir()]
+    homes = {} if options.results else {f.name: os.path.relpath(f.parent) for f in stores}
+    homes |= {c.source.name: homes[c.name] for c in configs if c.source and c.name in homes}
     if options.smoke:
         configs = [smoke(config) for config in configs]
     asked = {config.name for config in configs}
@@ -108,9 +115,9 @@ def plan_experiments(
         for one in filter(None, (config.source, config)):
             by_name.setdefault(one.name, one)
     configs = list(by_name.values())
-    wanted = parse_only(options.only, configs)
-    results, planned = Path(options.results), []
+    wanted, planned = parse_only(options.only, configs), []
     for config in configs:
+        results = Path(homes.get(config.name, options.results or "results"))
         absent: dict[str, str] = {}
         for entry in config.datasets:
             if say and entry.label in wanted.get("dataset", {entry.label}):

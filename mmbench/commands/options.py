@@ -30,8 +30,10 @@ class Options:
 
     Parameters
     ----------
-    results : path
-        Folder in which a results folder per experiment is created.
+    results : path, optional
+        Folder in which a results folder per experiment is created. By default, an experiment that
+        is given by its results folder continues in this folder, and the folder of all other
+        experiments is ``results``.
     store : path
         Local store of data files.
     mirror : str, optional
@@ -63,7 +65,7 @@ class Options:
         If a limit, `jobs` or `rerun` is not valid.
     """
 
-    results: str | Path = "results"
+    results: str | Path | None = None
     store: str | Path = "datasets"
     mirror: str | None = None
     jobs: int | None = None

@@ -14,7 +14,7 @@ import pandas as pd
 from mmbench.commands.options import Say
 from mmbench.config.plan import replan
 from mmbench.errors import UserError, converted, did_you_mean, extra
-from mmbench.jobs.store import CONFIG, RecordStore, write_atomically
+from mmbench.jobs.store import CONFIG, RecordStore, write_output
 from mmbench.tables.build import arrange, check_names, draw_tables, sheet_of
 from mmbench.tables.figures import check_figure, choose, draw_figure
 from mmbench.tables.frame import SPLIT_COLUMNS
@@ -278,8 +278,7 @@ def clean(results: Folders, remove: bool = False) -> list[str]:
     UserError
         If a path is not a results folder, or if a run is using one of the folders.
     """
-    folders = [folder for path in _paths(results) for folder in folders_in(path)]
-    lines = []
+    folders, lines = [folder for path in _paths(results) for folder in folders_in(path)], []
     for store in [RecordStore(folder) for folder in folders if (folder / CONFIG).is_file()]:
         with store.locked():
             paths = store.unused()
@@ -318,4 +317,4 @@ def _write(path: Path, write: Callable[[IO[bytes]], object], problem: str) -> No
     if not path.name:
         raise UserError(f"{path}: {problem}: it is a folder")
     with converted(f"{path}: {problem}", OSError):
-        write_atomically(path, write)
+        write_output(path, write)

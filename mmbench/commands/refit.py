@@ -14,7 +14,7 @@ from mmbench.config.plan import replan
 from mmbench.config.read import load_config
 from mmbench.errors import UserError, converted, did_you_mean, listed
 from mmbench.jobs.record import Choice, middle, plain
-from mmbench.jobs.store import CONFIG, grouped, key_of
+from mmbench.jobs.store import CONFIG, grouped, key_of, write_output
 from mmbench.jobs.train import fit_selected, job_seeds, make_machine
 from mmbench.tables.results_folder import read_results
 
@@ -125,7 +125,7 @@ def write(model: Pipeline, path: Path) -> None:
     """Write a model to a ``.joblib`` file, and its provenance to a JSON file of the same name."""
     import joblib
 
-    joblib.dump(model, path)
+    write_output(path, lambda file: joblib.dump(model, file))
     text = json.dumps(model.provenance_, indent=2, default=str)
     path.with_suffix(".json").write_text(text + "\n", encoding="utf-8")
 
@@ -173,8 +173,7 @@ def _provenance(records: list[Record], fitted: Any, own: Choice) -> dict[str, An
 
     from mmbench import __version__
 
-    accuracies = [record.metrics["accuracy_pct"] for record in records]
-    job = records[0].job
+    accuracies, job = [record.metrics["accuracy_pct"] for record in records], records[0].job
     return {
         "mmbench": __version__,
         "experiment": job.experiment,

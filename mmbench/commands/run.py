@@ -28,7 +28,7 @@ WORKER_IMPORTS = ("mmbench.running.worker", "mmbench.selection")
 
 def run(
     experiments: Experiment | Iterable[Experiment],
-    results: str | Path = "results",
+    results: str | Path | None = None,
     *,
     say: Say = to_stderr,
     **options: Any,
@@ -38,9 +38,12 @@ def run(
     Parameters
     ----------
     experiments : path, name, mapping, or an iterable of these
-        YAML files, names listed by ``mmbench list configs``, or contents of YAML files.
-    results : path
-        Folder in which a results folder per experiment is created.
+        YAML files, results folders, names listed by ``mmbench list configs``, or contents of YAML
+        files.
+    results : path, optional
+        Folder in which a results folder per experiment is created. By default, an experiment that
+        is given by its results folder continues in this folder, and the folder of all other
+        experiments is ``results``.
     say : callable
         Called with messages for the user.
     **options
@@ -57,8 +60,7 @@ def run(
         If a configuration, an option or the data are not valid. The input is checked before any job
         is run.
     """
-    given = Options(results, **options)
-    asked = as_list(experiments)
+    given, asked = Options(results, **options), as_list(experiments)
     executor = None if _may_need_queue(asked, given) else executor_for(given, (), say)
     try:
         from mmbench.commands.experiments import plan_experiments, run_planned

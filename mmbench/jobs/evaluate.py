@@ -54,10 +54,8 @@ def evaluate(
         "y_test": storable(data.y_test),
     }
     if isinstance(machine, ForeignClassifier):
-        found = {"probabilities": machine.class_probabilities(data.X_test)}
-        found["scores"] = machine.class_scores(data.X_test)
-        if np.array_equal(found["scores"], found["probabilities"]):
-            del found["scores"]
+        own, scores = machine.class_probabilities(data.X_test), machine.class_scores(data.X_test)
+        found = {"probabilities": own, "scores": None if np.array_equal(own, scores) else scores}
         known = {name: values for name, values in found.items() if values is not None}
         arrays |= {"classes": storable(machine.classes_), **known} if known else {}
     return metrics, arrays

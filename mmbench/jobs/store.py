@@ -72,6 +72,17 @@ def write_atomically(path: Path, write: Callable[[IO[bytes]], object]) -> None:
     sync_folder(path.parent)
 
 
+def write_output(path: Path, write: Callable[[IO[bytes]], object]) -> None:
+    """Write a file that the user names. A link, a device or a pipe, such as /dev/stdout, is kept:
+    its target is written. Any other file is replaced, see `write_atomically`.
+    """
+    if path.is_symlink() or (path.exists() and not path.is_file()):
+        with path.open("wb") as file:
+            write(file)
+    else:
+        write_atomically(path, write)
+
+
 def read_regular(path: Path, most: int = TEXT_BYTES) -> bytes:
     """Return the content of a regular file.
 
@@ -545,14 +556,16 @@ def _refuse_foreign(folder: Path) -> None:
     for part in (folder, folder.parent):
         if part.exists() and not part.is_dir():
             raise UserError(f"{part}: is a file, not a results folder")
-    if not folder.exists() or (folder / CONFIG).is_file():
+    held = {path.name for path in folder.iterdir()} if folder.exists() else set()
+    # a folder with the user's own configuration is not a results folder
+    if CONFIG in held and held & {"records", PLAN}:
         return
     # a folder that contains only files of mmbench is accepted without a configuration, since the
     # start of a run may have been interrupted
     ours = {"records", LOCK, PLAN, CONFIG + TEMPORARY, PLAN + TEMPORARY}
-    if foreign := sorted({path.name for path in folder.iterdir()} - ours):
-        held = f"it holds {foreign[0]!r} but no {CONFIG}; choose another with --results"
-        raise UserError(f"{folder}: not a results folder, {held}")
+    if foreign := sorted(held - ours):
+        problem = f"it holds {foreign[0]!r} but no {'records' if CONFIG in held else CONFIG}"
+        raise UserError(f"{folder}: not a results folder, {problem}; choose another with --results")
 
 
 def _free(path: Path) -> Path:

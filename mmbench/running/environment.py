@@ -48,10 +48,9 @@ def library_versions() -> dict[str, str]:
 
 
 def _cpu_model() -> str:
-    with suppress(OSError):  # only Linux has this file
-        for line in Path("/proc/cpuinfo").read_text().splitlines():
-            if line.startswith("model name"):
-                return line.partition(":")[2].strip()
+    with suppress(OSError, StopIteration):  # only Linux has this file
+        lines = Path("/proc/cpuinfo").read_text().splitlines()
+        return next(line.partition(":")[2].strip() for line in lines if line[:10] == "model name")
     return platform.processor() or platform.machine()
 
 

@@ -325,9 +325,11 @@ def value_of(name: str, record: Record, arrays: Arrays) -> float | str:
         pairs = [tuple(map(str, fit["pair"])) for fit in record.per_pair]
         classes = np.array(list(dict.fromkeys([pairs[0][0], *(second for _, second in pairs)])))
     scored = metric.source == "scores"
-    # if a classifier from another package only has the decision values 1 and -1, these values are
-    # predictions, and are not used as scores
-    if scored and "scores" in arrays:
+    # Older records contain logits as scores, which do not rank the rows if there are more than two
+    # classes. If a classifier from another package only has the decision values 1 and -1, these
+    # values are predictions, and are not used as scores.
+    logits = len(classes) > 2 and "probabilities" in arrays and not record.job.calibrate
+    if scored and "scores" in arrays and not logits:
         given = arrays["scores"]
     elif scored and (record.status != Status.UNCERTIFIED or (abs(arrays["decisions"]) != 1).any()):
         scores = summed_decisions if len(classes) == 2 else ovr_scores

@@ -299,7 +299,9 @@ def read_results(
             return read_experiment(folder, replan, mix)
         return read_reference(folder, replan(folder))
 
-    return each(read, (folder for path in paths for folder in folders_in(path)), say)
+    # a folder that is given twice, such as results and results/usps_rbf, is read once
+    folders = {folder.resolve(): folder for path in paths for folder in folders_in(path)}
+    return each(read, folders.values(), say)
 
 
 def each(

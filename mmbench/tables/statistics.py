@@ -301,9 +301,7 @@ def paired_p(differences: ArrayLike, test_to_train: float = 0.0) -> float:
     if len(np.atleast_1d(differences)) < 2:
         return math.nan
     mean, se, df = _resampled(differences, test_to_train)
-    if se == 0:
-        return 1.0 if mean == 0 else 0.0
-    return float(2 * stdtr(df, -abs(mean) / se))
+    return float(2 * stdtr(df, -abs(mean) / se)) if se else float(mean == 0)
 
 
 def detectable_difference(sd: float, n: int, test_to_train: float = 0.0) -> float:
@@ -351,8 +349,7 @@ def holm(p_values: ArrayLike) -> NDArray:
     """
     p = np.asarray(p_values, dtype=float)
     known = np.flatnonzero(~np.isnan(p))
-    order = known[np.argsort(p[known])]
-    out = np.full_like(p, np.nan)
+    order, out = known[np.argsort(p[known])], np.full_like(p, np.nan)
     # the smallest of n p-values is multiplied by n, the next by n - 1, and so on
     out[order] = np.minimum(1.0, np.maximum.accumulate(p[order] * np.arange(len(order), 0, -1)))
     return out
@@ -464,8 +461,7 @@ def signed_rank_posterior(differences: ArrayLike, rope: float) -> Posterior:
     0.00 / 0.01 / 0.99
     """
     values = np.append(0.0, np.asarray(differences, dtype=float))
-    weights = _weights(len(values))
-    sums = values[:, None] + values
+    weights, sums = _weights(len(values)), values[:, None] + values
     better, worse = (
         np.einsum("ki,ki->k", weights @ side, weights)
         for side in (np.heaviside(sums - 2 * rope, 0.5), np.heaviside(-sums - 2 * rope, 0.5))

@@ -186,8 +186,6 @@ def seconds_text(value: float | None) -> str:
     """
     if value is None or math.isnan(value):
         return NOTHING
-    if value == 0:
-        return "0"
     if value < 0.01:
-        return "<0.01"
+        return "<0.01" if value else "0"
     return f"{value:.{2 if value < 10 else 1 if value < 100 else 0}f}"

@@ -125,6 +125,17 @@ def test_results_folder_of_somebody_else(tmp_path: Path):
     assert [p.name for p in treasure.parent.iterdir()] == ["thesis.tex"]
 
 
+def test_a_persons_own_experiment_yaml_is_no_results_folder(tmp_path: Path):
+    path = write(tmp_path, good_rows()).rename(tmp_path / "experiment.yaml")
+    path.write_text("# precious\n" + path.read_text().replace("mine\n", f"{tmp_path.name}\n", 1))
+    before = path.read_text()
+    result = CliRunner().invoke(app, ["run", str(path), "--results", str(tmp_path.parent)])
+    assert result.exit_code == 2
+    assert "holds 'experiment.yaml' but no records; choose another with --results" in result.stderr
+    assert path.read_text() == before
+    assert str(Path("results", tmp_path.name)) in run(path).stderr
+
+
 def test_results_that_are_a_file(tmp_path: Path):
     path = write(tmp_path, good_rows())
     (tmp_path / "results").write_text("a file")

@@ -50,6 +50,24 @@ def test_an_experiment_is_a_mapping_and_its_results_a_frame_a_table_and_a_file(t
     assert (again.done, again.reused) == (0, 2)
 
 
+def test_an_experiment_given_by_its_results_folder_continues_there(tmp_path: Path, monkeypatch):
+    (tmp_path / "here").mkdir()
+    monkeypatch.chdir(tmp_path / "here")
+    (first,) = mmbench.run(EXPERIMENT, tmp_path / "other")
+    for folder in (first.folder, "../other/small", "../other/small/experiment.yaml"):
+        (again,) = mmbench.run(folder)
+        assert (again.done, again.reused) == (0, 2)
+        assert again.folder.resolve() == first.folder.resolve()
+    monkeypatch.chdir(first.folder)
+    (again,) = mmbench.run(".")
+    assert (again.done, again.reused) == (0, 2)
+    assert "2 of them stored" in dry_run(".")
+    monkeypatch.chdir(tmp_path / "here")
+    assert not list(Path().iterdir())
+    (stated,) = mmbench.run(first.folder, "anew")
+    assert (stated.done, stated.folder) == (2, Path("anew/small"))
+
+
 def test_a_notebook_shows_tables_as_html_and_progress_as_a_bar(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture
 ):

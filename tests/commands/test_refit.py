@@ -18,6 +18,7 @@ from typer.testing import CliRunner
 import mmbench
 from mmbench.cli.app import app
 from mmbench.commands.refit import check_file, refit
+from mmbench.commands.refit import write as write_model
 from mmbench.errors import UserError
 from mmbench.jobs.record import sealed
 
@@ -261,6 +262,22 @@ def test_a_table_that_has_moved_is_read_at_its_new_place(tmp_path):
     (tmp_path / "new" / "t.csv").unlink()
     with pytest.raises(UserError, match=r"old/t\.csv: No such file"):
         mmbench.refit(tmp_path / "results" / "small", "svm")
+
+
+def test_a_model_that_cannot_be_written_keeps_the_earlier_one(folder, tmp_path, monkeypatch):
+    model, path = mmbench.refit(folder, "lda"), tmp_path / "model.joblib"
+    write_model(model, path)
+    before = path.read_bytes()
+
+    def full(value, file):
+        if isinstance(file, Path):
+            file.write_bytes(b"half of a model")
+        raise OSError("disk full")
+
+    monkeypatch.setattr("joblib.dump", full)
+    with pytest.raises(OSError, match="disk full"):
+        write_model(model, path)
+    assert path.read_bytes() == before
 
 
 def test_a_place_that_cannot_be_written_is_refused_before_the_comparison(tmp_path):

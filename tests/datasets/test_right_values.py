@@ -265,6 +265,31 @@ def test_commas_that_are_no_decimal_marks_are_not_reported(tmp_path: Path, a: st
 NOT_CSV = {"1.5": [1.5, 2.5, 3.5], "b": ["1,5", "2,5", "1,5"], "kind": ["x", "y", "x"]}
 
 
+@pytest.mark.parametrize(
+    ("cell", "hint"),
+    [
+        ("1.5D+03", "if these are numbers, save them as numbers"),
+        ("-1.5d-03", "if these are numbers, save them as numbers"),
+        ("\u0661\u0662", "if these are numbers, save them as numbers"),
+        ("\uff11\uff12", "if these are numbers, save them as numbers"),
+        ("1\u202f000", 'write thousands: "\\u202f"'),
+        ("1\xa0000", 'write thousands: "\\u00a0"'),
+        ("1’000", 'write thousands: "’"'),
+    ],
+)
+def test_numbers_of_fortran_other_scripts_and_other_blanks_are_reported(tmp_path, cell, hint):
+    text = f"a,kind\n{cell},x\n{cell},y\n7,x\n7,y\n"
+    said = load(tmp_path, text, steps=["one_hot"], categorical="auto").warnings
+    assert any(f"has categories such as {cell!r}" in line and hint in line for line in said)
+
+
+@pytest.mark.parametrize("cell", ["2nd", "3D", "1st", "3d2", "10/7", "model 3"])
+def test_words_with_digits_are_no_numbers(tmp_path, cell):
+    text = f"a,kind\n{cell},x\n{cell},y\nb,x\nb,y\n"
+    said = load(tmp_path, text, steps=["one_hot"], categorical="auto").warnings
+    assert not any("categories such as" in line for line in said)
+
+
 def test_warnings_about_a_parquet_file_advise_no_key_of_csv_files(tmp_path: Path):
     content = pa.table(NOT_CSV)
     assert load(tmp_path, content, drop=["b"]).warnings == ()

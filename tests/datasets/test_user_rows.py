@@ -102,6 +102,8 @@ def test_names_with_blanks_in_a_parquet_file_are_those_of_the_training():
     assert rows.transform(frame).tolist() == [[1, 2]]
     assert rows.transform([[1, 2]]).tolist() == [[1, 2]]
     plain = TableColumns({"a": None})
+    with pytest.raises(ValueError, match=r"^X has several columns 'a'$"):
+        plain.transform(pd.DataFrame([[1, 2]], columns=["a", "a"]))
     assert plain.transform(pd.DataFrame({" a": [1], "a": [2]})).tolist() == [[2]]
     assert plain.transform(pd.DataFrame({" a": [1]})).tolist() == [[1]]
 
@@ -171,3 +173,15 @@ def test_an_unknown_category_that_is_equal_as_a_number_is_reported(tmp_path):
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         assert rows.transform([["12"], ["10"]]).tolist() == [[3], [1]]
+
+
+@pytest.mark.parametrize(
+    "cell", [pd.Timedelta("1D"), pd.Timestamp("2024-01-31"), pd.Period("2024"), 1j]
+)
+def test_dates_durations_and_other_objects_are_no_numbers(cell):
+    """The nanoseconds of a duration were taken for the number."""
+    frame = pd.DataFrame({"a": pd.Series([cell, cell])})
+    with pytest.raises(ValueError, match=r"data row 1, column 'a': .* is not a number"):
+        TableColumns({"a": None}).transform(frame)
+    with pytest.warns(UserWarning, match="unknown category"):
+        assert TableColumns({"a": ("x", "y")}).transform(frame).tolist() == [[2.0], [2.0]]

@@ -10,6 +10,7 @@ from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.datasets import load_iris, load_wine
 from sklearn.ensemble import RandomForestClassifier
 from sklearn.linear_model import LogisticRegression
+from sklearn.metrics import get_scorer, roc_auc_score
 from sklearn.model_selection import GridSearchCV
 from sklearn.naive_bayes import GaussianNB
 from sklearn.pipeline import make_pipeline
@@ -23,6 +24,7 @@ from mmbench.machines.base.voting import resolve_votes, votes
 from mmbench.running.worker import execute
 from mmbench.selection import select
 from mmbench.selection.folds import inner_splits
+from mmbench.selection.metrics import METRICS
 
 FOREST = "sklearn.ensemble:RandomForestClassifier"
 
@@ -83,7 +85,7 @@ def test_a_classifier_is_imported_and_tried_before_its_times_are_measured(monkey
 @pytest.mark.parametrize(
     ("machine", "kinds"),
     [
-        ("sklearn.linear_model:LogisticRegression", {"scores", "probabilities"}),
+        ("sklearn.linear_model:LogisticRegression", {"probabilities"}),
         ("sklearn.naive_bayes:GaussianNB", {"probabilities"}),
         ("sklearn.svm:SVC", {"scores"}),
     ],
@@ -96,6 +98,32 @@ def test_what_a_classifier_says_of_each_class_is_stored(job, context, machine, k
     for kind in kinds:
         best = arrays["classes"][arrays[kind].argmax(axis=1)]
         np.testing.assert_array_equal(best, arrays["predicted"])
+
+
+@pytest.mark.parametrize("n_classes", [2, 3])
+@pytest.mark.parametrize(
+    "name",
+    [
+        "sklearn.linear_model:LogisticRegression",
+        "sklearn.linear_model:RidgeClassifier",
+        "sklearn.discriminant_analysis:LinearDiscriminantAnalysis",
+        "sklearn.ensemble:GradientBoostingClassifier",
+    ],
+)
+def test_ranks_are_those_of_scikit_learns_scorer(name, n_classes):
+    """Logits of several classes have an arbitrary constant per row, so they do not rank rows."""
+    X, y = load_iris(return_X_y=True)
+    X, y = X[y < n_classes, :2], y[y < n_classes]
+    X = X + np.random.default_rng(0).normal(size=X.shape)
+    machine = make_machine(name).fit(X[::2], y[::2])
+    found = METRICS["auc"].compute(y[1::2], machine.class_scores(X[1::2]), machine.classes_)
+    if name.endswith("RidgeClassifier") and n_classes > 2:  # one against the rest, no probabilities
+        scores = machine.estimator.decision_function(X[1::2])
+        areas = [roc_auc_score(y[1::2] == k, scores[:, k]) for k in range(n_classes)]
+        assert found == pytest.approx(np.mean(areas))
+    else:
+        scorer = get_scorer("roc_auc" if n_classes == 2 else "roc_auc_ovr")
+        assert found == pytest.approx(scorer(machine.estimator, X[1::2], y[1::2]))
 
 
 def test_a_machine_from_elsewhere_is_a_machine():

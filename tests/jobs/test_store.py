@@ -225,7 +225,7 @@ def test_a_link_in_the_place_of_a_temporary_file_is_not_followed(tmp_path):
     victim = tmp_path / "victim"
     victim.write_text("precious")
     folder = tmp_path / "run"
-    folder.mkdir()
+    (folder / "records").mkdir(parents=True)
     (folder / "experiment.yaml").write_text("name: small\n")
     for name in ("experiment.yaml.tmp", "plan.json.tmp"):
         (folder / name).symlink_to(victim)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import json
+import os
 
 import numpy as np
 import pandas as pd
@@ -56,6 +57,25 @@ def test_predictions_are_a_row_a_test_row(pima) -> None:
         [3, "b", "a", -0.25],
     ]
     assert set(frame.repeat) == {2}, "repeats are counted from 1"
+
+
+def test_a_folder_that_is_given_twice_counts_once(pima) -> None:
+    assert export([pima.folder.parent, pima.folder]) == export([pima.folder])
+    assert table([pima.folder, pima.folder.parent]) == table([pima.folder])
+
+
+def test_a_pipe_or_a_link_as_output_is_written_and_kept(pima, tmp_path) -> None:
+    """As root, /dev/null and /dev/stdout would be replaced by files otherwise."""
+    pipe, link = tmp_path / "pipe", tmp_path / "link.csv"
+    os.mkfifo(pipe)
+    link.symlink_to(tmp_path / "target.csv")
+    reader = os.open(pipe, os.O_RDONLY | os.O_NONBLOCK)
+    export([pima.folder], output=pipe)
+    assert os.read(reader, 2**16).decode() == export([pima.folder])
+    os.close(reader)
+    table([pima.folder], output=link)
+    assert link.is_symlink()
+    assert (tmp_path / "target.csv").read_text() == table([pima.folder], "csv")
 
 
 def test_csv_and_parquet_hold_the_same(pima, tmp_path) -> None:

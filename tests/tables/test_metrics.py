@@ -165,6 +165,23 @@ def test_a_tied_vote_ranks_as_the_legend_says(results):
     assert cells_of(text, "mine")[2] == f"{expected:.3f}"
 
 
+def test_stored_logits_of_several_classes_do_not_rank_rows(results):
+    """Older records contain logits beside the probabilities."""
+    experiment = results.experiment("three", datasets=["mine"], machines=["rf"])
+    y = np.repeat(np.arange(3), 3)
+    logits = np.outer(np.linspace(-4, 4, 9), [-1.0, 0.0, 1.0])
+    logits[3:6] = [-0.5, 0.4, 0.1]
+    p = np.exp(logits) / np.exp(logits).sum(axis=1, keepdims=True)
+    votes = np.where(np.array([1, 2, 2]) == y[:, None], 1.0, -1.0)
+    arrays = {"y_test": y, "decisions": votes, "predicted": y, "classes": np.arange(3)}
+    arrays |= {"scores": logits - logits[:, [1]], "probabilities": p}
+    job = experiment.job("mine", "rf")
+    experiment.add(job, status="uncertified", per_pair=PAIRS, arrays=arrays)
+    expected = np.mean([roc_auc_score(y == k, p[:, k]) for k in range(3)])
+    found = cells_of(table(experiment.folder, metrics=["auc"]), "mine")[2]
+    assert found.startswith(f"{expected:.3f}")
+
+
 def test_one_test_row_has_no_correlation_and_predictions_no_ranks(results):
     experiment = results.experiment("one", datasets=["mine"], machines=["svm"])
     arrays = {name: values[:1] for name, values in two_classes(0).items()}

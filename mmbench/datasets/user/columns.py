@@ -11,6 +11,7 @@ import re
 import sys
 import unicodedata
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from decimal import Decimal
 from typing import TYPE_CHECKING, Any
 
@@ -82,14 +83,16 @@ EXACT = 2**53
 #: The minus sign of Unicode, which is read like a hyphen.
 MINUS = "\u2212"
 SYMBOL = r"[^\w\s.,+−()[\]{}-]"
-#: Pattern of numbers with any decimal mark and any thousands separator. A matching number may have
-#: a unit: symbols or the code of a currency before the number, symbols or a short word after the
-#: number. Ordinal endings and most single letters directly after the number are not units, so that
-#: 2nd and 3D are categories. Parentheses, or a minus at the end, denote a negative number.
+#: Pattern of numbers with any decimal mark, any thousands separator and digits of any script. The
+#: exponent may be Fortran's, as in 1.5D+03. A matching number may have a unit: symbols or the code
+#: of a currency before the number, symbols or a short word after the number. Ordinal endings and
+#: most single letters directly after the number are not units, so that 2nd and 3D are categories.
+#: Parentheses, or a minus at the end, denote a negative number.
 LIKE_NUMBER = re.compile(
-    rf"\(?[+−-]?([A-Z]{{3}}|[A-Z]{{0,2}}{SYMBOL}{{1,3}}|)\s*[+−-]?[.,]?[0-9][0-9.,'_ ]*"
-    rf"([eE][+-]?[0-9]+)?\s*((?:{SYMBOL}{{1,3}}[^\W\d_]{{0,4}}|(?<=\s)[a-zµ]|[CFKMVWghklmstyµ]"
-    rf"|(?!(?i:(?:st|nd|rd|th)\b|{MONTH}))[^\W\d_]{{2,4}}|)(?:/[^\W\d_]{{1,4}})?)[)−-]?"
+    rf"\(?[+−-]?([A-Z]{{3}}|[A-Z]{{0,2}}{SYMBOL}{{1,3}}|)\s*[+−-]?[.,]?\d[\d.,'’_\s]*"
+    rf"([eE][+-]?[0-9]+|[dD][+-][0-9]+)?\s*((?:{SYMBOL}{{1,3}}[^\W\d_]{{0,4}}|(?<=\s)[a-zµ]"
+    rf"|[CFKMVWghklmstyµ]|(?!(?i:(?:st|nd|rd|th)\b|{MONTH}))[^\W\d_]{{2,4}}|)"
+    r"(?:/[^\W\d_]{1,4})?)[)−-]?"
 )
 #: Pattern of numbers in which 1, 2 or at least 4 digits follow a comma. This comma is a decimal
 #: mark, since a thousands separator is followed by exactly 3 digits.
@@ -307,7 +310,9 @@ def _read_numbers(column: pd.Series, options: FileOptions) -> pd.Series:
 
     def parsed(cell: Any) -> float | None:
         if not isinstance(cell, str):  # the cell is a boolean of a Parquet file, or an integer
-            return float(cell) if abs(cell) <= sys.float_info.max else math.inf
+            with suppress(TypeError):  # other objects, such as dates and durations, are no numbers
+                return float(cell) if abs(cell) <= sys.float_info.max else math.inf
+            return None
         if match := number.fullmatch(cell):
             digits = match["digits"].replace(options.thousands or "", "")
             value = float(digits.replace(options.decimal, "."))
@@ -490,7 +495,7 @@ def _doubtful(column: pd.Series, options: FileOptions, declared: bool) -> list[s
     like = list(filter(LIKE_NUMBER.fullmatch, texts if options.decimal == "," else words))
     other = [text for text in words if not LIKE_NUMBER.fullmatch(text)]
     hints = _marks(like, options)
-    if like and not hints and not re.search(r"[^\W\d_]", like[0]):
+    if like and not hints and not re.search(r"[^\W\d_](?![+-])", like[0]):
         hints = [save]
     if hints and len(other) <= FEW_WORDS and 2 * len(other) < len(texts):
         missing = setting("missing", [*(options.missing or ()), *other])

@@ -4,6 +4,7 @@ This module is imported only if a model is fitted for the user, since importing 
 second.
 """
 
+from collections import Counter
 from collections.abc import Iterable
 from typing import Any, Self
 from warnings import warn
@@ -81,11 +82,14 @@ class TableColumns(TransformerMixin, BaseEstimator):
         X = X.set_axis([own.get(c, str(c)) for c in X], axis=1).reset_index(drop=True)
         clean = {" ".join(name.split()): name for name in reversed(X.columns)}
         X = X.rename(columns={clean[n]: n for n in names if n in clean and n not in X.columns})
-        if lacking := [name for name in names if name not in X.columns]:
-            raise ValueError(f"X has no column {lacking[0]!r}")
+        counts = Counter(X.columns)
+        if lacking := [name for name in names if counts[name] != 1]:
+            number = "several columns" if counts[lacking[0]] else "no column"
+            raise ValueError(f"X has {number} {lacking[0]!r}")
         for name in (n for n in names if f"{n}.1" in X.columns and f"{n}.1" not in self.columns):
             warn(f"X has the columns {name!r} and '{name}.1'; {name!r} is used", stacklevel=2)
-        for name, cells in X[names].select_dtypes(None, ["number", "bool"]).astype(object).items():
+        for name in (n for n in names if X[n].dtype.kind not in "biuf"):
+            cells = X[name].astype(object)
             words = without_bytes(cells.where(cells.notna()), options.encoding)
             X[name] = clean_words(words, missing, self.columns[name] or ())
             lost = PANDAS_WORDS.intersection(self.columns[name] or ())
@@ -99,8 +103,7 @@ class TableColumns(TransformerMixin, BaseEstimator):
                 X[name] = folded.eq("true").where(folded.notna()) if truths else X[name]
                 X[name] = number_column(X[name], options)
         X = without_codes(X[names], missing)
-        numbers = [X[name] for name, values in self.columns.items() if values is None]
-        codes = []
+        numbers, codes = [X[name] for name, known in self.columns.items() if known is None], []
         for name, values in self.columns.items():
             if values is not None:
                 text = X[name].map(as_text, na_action="ignore")

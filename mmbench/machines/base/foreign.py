@@ -174,12 +174,17 @@ class ForeignClassifier:
     def class_scores(self, X: NDArray) -> NDArray | None:
         """Return class scores of shape (n_samples, n_classes).
 
-        More probable classes have larger scores. The scores are decision values if the classifier
-        has a decision function, else probabilities. Returns None if the classifier has neither
-        decision values nor probabilities, or has one decision value per pair of classes.
+        More probable classes have larger scores. For two classes, the scores are decision values,
+        or probabilities if the classifier has no decision function. For more than two classes, the
+        scores are probabilities, or decision values if the classifier has no probabilities, since
+        a constant may be added to the decision values of all classes of a row (logits), so that the
+        values of a class do not rank the rows. Returns None if the classifier has neither decision
+        values nor probabilities, or has one decision value per pair of classes.
         """
-        if not hasattr(self.estimator, "decision_function"):
-            return self.class_probabilities(X)
+        probabilities = self.class_probabilities(X)
+        given = hasattr(self.estimator, "decision_function")
+        if not given or (len(self.classes_) > 2 and probabilities is not None):
+            return probabilities
         params = self.estimator.get_params().items()
         if any(n.endswith("decision_function_shape") and v == "ovo" for n, v in params):
             return None

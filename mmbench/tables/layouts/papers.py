@@ -234,8 +234,7 @@ def _mamc_counts(sheet: Sheet, side: Side) -> dict[str, list[str]]:
 def _mamc_sizes(sheet: Sheet) -> Grid:
     """Return table 1 of the MAMC paper: numbers of features, of rows per split, and of splits."""
     ours = {key.dataset: len(cell.counted) for key, cell in sheet.cells.items() if cell.counted}
-    theirs = {row["dataset"]: row["n_splits"] for row in published_rows("mamc_table1")}
-    rows = []
+    theirs, rows = {row["dataset"]: row["n_splits"] for row in published_rows("mamc_table1")}, []
     for name in sheet.datasets:
         sizes = sheet.sizes.get(name, {})
         texts = (sizes.get(part, NOTHING) for part in ("n_features", "n_train", "n_test"))
@@ -344,8 +343,7 @@ def fsvm_sizes(sheet: Sheet) -> list[Grid]:
     """
     from mmbench.datasets import card_names, load_card
 
-    printed = {(row["dataset"], row["metric"]): row["value"] for row in sheet.published}
-    rows = []
+    printed, rows = {(row["dataset"], row["metric"]): row["value"] for row in sheet.published}, []
     for name in sheet.datasets:
         expect = load_card(name).expect if name in card_names() else None
         ours = (expect.shape[0], expect.n_classes, expect.shape[1]) if expect else (NOTHING,) * 3

@@ -39,8 +39,7 @@ def write_cells(site: Site, view: View) -> None:
     """For each table cell with records or stored rows of the split table, write a page of the
     report, and a CSV file with the rows of the split table.
     """
-    experiment = view.experiment
-    keys = [None, *view.pages, None]
+    experiment, keys = view.experiment, [None, *view.pages, None]
     cells = view.cells or dict(stored_cells(experiment) if view.pages else ())
     metrics = grouped((row.key, row) for row in view.sheet.rows if row.measured is not None)
     for before, (key, path), after in zip(keys, view.pages.items(), keys[2:], strict=False):
@@ -90,8 +89,7 @@ def surface(records: Sequence[Record]) -> dict[str, Any] | None:
     converted to per cent. Returns None if there are no selection scores, or if a parameter has more
     than `LONGEST` values.
     """
-    records = [record for record in records if record.selection.get("scores")]
-    grids = {}
+    records, grids = [record for record in records if record.selection.get("scores")], {}
     for name, found in grouped(axis for record in records for axis in record.job.grid).items():
         values = {_hashable(value) for grid in found for value in grid}
         if len(values) > 1:
@@ -152,8 +150,7 @@ def pair_lines(records: Sequence[Record]) -> list[dict[str, Any]]:
     the duality gap is infinite. Trainings without a certificate are not used for the largest
     duality gap and the largest violation.
     """
-    every = (fit for record in records for fit in record.per_pair)
-    lines = []
+    every, lines = (fit for record in records for fit in record.per_pair), []
     for pair, fits in grouped((" / ".join(map(str, fit["pair"])), fit) for fit in every).items():
         ended = Counter(str(fit["status"]) for fit in fits)
         numbers = pd.DataFrame(fits).reindex(columns=["n_support", "iterations", "seconds"])

@@ -121,9 +121,7 @@ def optional(value: float | None, form: str = "", nothing: str = "") -> Any:
     >>> optional(0.1234, ".2f"), optional(None, ".2f"), optional(float("nan"), nothing="–")
     ('0.12', '', '–')
     """
-    if value is None or math.isnan(value):
-        return nothing
-    return f"{value:{form}}" if form else value
+    return nothing if value is None or math.isnan(value) else f"{value:{form}}" if form else value
 
 
 def footnotes(text: str) -> tuple[str, list[str]]:
