@@ -14,7 +14,7 @@ from scipy.sparse import issparse
 
 from mmbench.commands.options import Say, to_stderr
 from mmbench.commands.run import run
-from mmbench.datasets.parsers.frames import without_bytes
+from mmbench.datasets.parsers.frames import as_pandas, without_bytes
 from mmbench.datasets.parsers.text import is_number
 from mmbench.errors import UserError, converted, listed
 from mmbench.jobs.store import CONFIG, write_atomically
@@ -70,7 +70,8 @@ def easy(
     Parameters
     ----------
     data : path or DataFrame
-        A data file (CSV, ARFF, Parquet, svmlight or npz), or a data frame. A data frame is written
+        A data file (CSV, ARFF, Parquet, svmlight or npz), or a data frame, also of polars or
+        pyarrow if the extra ``parquet`` is installed. A data frame is written
         to a file ``frame_HASH.csv`` in `results`, where HASH is a hash of the content. Since a
         header of numbers would be read as a row of data, a column with the number 3 as name is
         renamed to ``column_3``.
@@ -100,7 +101,8 @@ def easy(
     from mmbench.commands.outputs import TableText, figure, table
 
     if not isinstance(data, str | Path):
-        if not hasattr(data, "columns"):
+        data = as_pandas(data)
+        if not hasattr(data, "select_dtypes"):
             problem = f"a path or a data frame is needed, got {type(data).__name__}; use"
             raise UserError(f"{problem} pandas.DataFrame(X).assign(label=y), with target='label'")
         # in a CSV file, a header that contains only numbers would be read as a row of data
