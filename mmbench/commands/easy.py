@@ -101,18 +101,18 @@ def easy(
     from mmbench.commands.outputs import TableText, figure, table
 
     if not isinstance(data, str | Path):
-        data = as_pandas(data)
-        if not hasattr(data, "select_dtypes"):
+        frame: pd.DataFrame = as_pandas(data)
+        if not hasattr(frame, "select_dtypes"):
             problem = f"a path or a data frame is needed, got {type(data).__name__}; use"
             raise UserError(f"{problem} pandas.DataFrame(X).assign(label=y), with target='label'")
         # in a CSV file, a header that contains only numbers would be read as a row of data
-        texts: Any = {c: c if isinstance(c, str) else f"column_{c}" for c in data.columns}
+        texts: Any = {c: c if isinstance(c, str) else f"column_{c}" for c in frame.columns}
         target = texts.get(target, target)
-        data = data.set_axis([texts[c] for c in data.columns], axis=1)
-        for name, column in data.select_dtypes(exclude=["number", "bool", "datetime"]).items():
+        frame = frame.set_axis([texts[c] for c in frame.columns], axis=1)
+        for name, column in frame.select_dtypes(exclude=["number", "bool", "datetime"]).items():
             if name != target and all(map(is_number, column.dropna().map(str).unique())):
                 say(f"column {name!r} is read as numbers; words would be read as categories")
-        words = data.apply(lambda c: without_bytes(c, "utf-8") if c.dtype == object else c)
+        words = frame.apply(lambda c: without_bytes(c, "utf-8") if c.dtype == object else c)
         content = words.to_csv(index=False).encode()  # workers read a file
         data = Path(results) / f"frame_{sha256(content).hexdigest()[:8]}.csv"
         options["set"] = ["datasets[0].separator=','", *options.get("set", ())]
