@@ -8,7 +8,7 @@ inherit the limits. The function `delayed` passes the limits to threads of jobli
 import math
 import time
 from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
 from contextvars import ContextVar
 from dataclasses import dataclass
 from functools import cache, partial
@@ -135,20 +135,19 @@ class Shared:
     """
 
     def __init__(self, make: Callable[[], AbstractContextManager]):
-        self._make, self._lock, self._inside = make, Lock(), 0
+        self._make, self._lock, self._setting, self._inside = make, Lock(), ExitStack(), 0
 
     def __enter__(self) -> None:
         with self._lock:
             if self._inside == 0:
-                self._setting = self._make()
-                self._setting.__enter__()
+                self._setting.enter_context(self._make())
             self._inside += 1
 
     def __exit__(self, *error: object) -> None:
         with self._lock:
             self._inside -= 1
             if self._inside == 0:
-                self._setting.__exit__(None, None, None)
+                self._setting.close()
 
 
 #: BLAS uses several threads if the largest pair of classes has at least this number of rows. On 200

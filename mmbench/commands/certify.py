@@ -213,7 +213,7 @@ def certify(
     for k, binary in enumerate(problems):
         table.append(_certificate(binary))
         if hasattr(model, "fits_"):
-            _check_fit(model.fits_[k], table[k], _rounding(binary))
+            _check_fit(model.fits_[k], table[k]["objective"], table[k]["optimum"])
     return pd.DataFrame(table)
 
 
@@ -274,35 +274,18 @@ def _validated(
     return model, rows, labels, weights, rounding
 
 
-def _check_fit(fit: Any, found: dict[str, Any], rounding: float = 1e-12) -> None:
+def _check_fit(fit: Any, objective: float, optimum: float) -> None:
     """Raise UserError if a recomputed objective differs from the objective that the training
     stored, or if the optimum is below the lower bound that the training stored.
-
-    The argument `rounding` is a bound on the rounding errors of the recomputed objective. If the
-    rounding errors explain the difference, the message says so.
     """
     pair, remedy = f"{fit.pair[0]} / {fit.pair[1]}", f"{_REMEDY} with their weights, and a machine"
-    objective, optimum, problem = found["objective"], found["optimum"], ""
+    problem = f"the optimum of {pair} was {fit.bound:g} in training and is {optimum:g}"
     if not np.isclose(objective, fit.objective, rtol=OBJECTIVE_TOLERANCE, atol=1e-12):
         problem = f"the objective of {pair} was {fit.objective:g} in training and is {objective:g}"
-        if abs(objective - fit.objective) <= rounding:
-            raise UserError(f"{problem} here because of rounding errors; scale the data")
-    elif optimum < fit.bound * (1 - OBJECTIVE_TOLERANCE) - rounding:
-        problem = f"the optimum of {pair} was {fit.bound:g} in training and is {optimum:g}"
-    if problem:
-        raise UserError(f"{problem} here; {remedy} with equal parameters for all pairs")
-
-
-def _rounding(problem: Binary) -> float:
-    """Return a bound on the rounding errors of the objective, for a problem with a kernel matrix.
-
-    Each term ``u_j k(x_i, x_j)`` of a decision value has a relative error of the size of the
-    machine precision.
-    """
-    if problem.u is None:
-        return 1e-12
-    roots = np.sqrt(np.abs(problem.X.diagonal()))
-    return 1e-12 + 1e-15 * float(problem.C.sum()) * float(roots.max() * (roots @ np.abs(problem.u)))
+    elif optimum >= fit.bound * (1 - OBJECTIVE_TOLERANCE) - 1e-12:
+        return
+    reason = "; scale the data if kernel values are large, since rounding errors change objectives"
+    raise UserError(f"{problem} here; {remedy} with equal parameters for all pairs{reason}")
 
 
 def certify_file(
@@ -623,7 +606,7 @@ def _by_reference(
     with converted("", TypeError, ValueError):
         again = clone(model).fit(X, labels, **weights)
         for fit, new in zip(model.fits_, again.fits_, strict=True):
-            _check_fit(fit, {"objective": new.objective, "optimum": new.objective})
+            _check_fit(fit, new.objective, new.objective)
         reference = clone(model).set_params(solver="reference").fit(X, labels, **weights)
         f, g, h = (one.pairwise_decision_function(X) for one in (model, reference, again))
     if np.abs(f - h).max() > DECISION_TOLERANCE * np.abs(h).max() + 1e-12:

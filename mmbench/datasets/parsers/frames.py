@@ -157,10 +157,8 @@ def parse_rows(
 
 def as_pandas(data: Any) -> Any:
     """Return data as they are, or a table of polars or pyarrow as a data frame of pandas."""
-    if not hasattr(data, "to_pandas"):
-        return data
     with extra("parquet", "a table that is not of pandas"):
-        return data.to_pandas()
+        return data.to_pandas() if hasattr(data, "to_pandas") else data
 
 
 def clean_words(column: pd.Series, missing: Sequence[str], known: Sequence[str] = ()) -> pd.Series:
