@@ -140,7 +140,9 @@ def test_a_table_of_another_package_is_a_data_frame(tmp_path: Path):
 
 
 def test_functions_are_offered_for_completion():
-    assert {"run", "easy", "table", "figure", "report", "export", "load"} <= set(dir(mmbench))
+    assert {"run", "easy", "table", "figure", "report", "export", "load", "cite"} <= set(
+        dir(mmbench)
+    )
 
 
 @pytest.mark.parametrize("jobs", [0, -1, "2", 1.5])
