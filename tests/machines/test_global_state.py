@@ -59,3 +59,37 @@ def test_a_training_draws_nothing_from_the_global_generator(machine):
     mmbench.certify(model, scale(X), y)
     after = np.random.get_state()[1:3]  # noqa: NPY002
     assert after[1] == before[1] and (after[0] == before[0]).all()
+
+
+FIRST_USE = """\
+import sys
+from threading import Barrier, Thread
+import mmbench
+import mmbench.machines.base.estimator
+
+# threads wait for one another, as if each import took long
+sys.setswitchinterval(1e-5)
+names, failed = sorted(mmbench.__all__), []
+barrier = Barrier(len(names))
+
+def use(name):
+    barrier.wait()
+    try:
+        getattr(mmbench, name)
+    except Exception as error:
+        failed.append(repr(error))
+
+threads = [Thread(target=use, args=(name,)) for name in names]
+for thread in threads:
+    thread.start()
+for thread in threads:
+    thread.join()
+print(failed)
+"""
+
+
+def test_several_threads_may_use_machines_for_the_first_time():
+    """If a package imports its modules, threads that import different modules block one another."""
+    for _ in range(4):
+        done = subprocess.run([sys.executable, "-c", FIRST_USE], capture_output=True, text=True)
+        assert done.stdout == "[]\n", done.stdout + done.stderr
