@@ -45,7 +45,9 @@ class JointClassifier(PairwiseClassifier):
     ) -> None:
         params = pair_params[0] if pair_params else {}
         if any(other != params for other in pair_params or ()):
-            problem = "all pairs of classes are trained together, with equal parameters"
+            problem = (
+                "all pairs of classes are trained together and cannot have different parameters"
+            )
             raise ValueError(f"{problem}; select with scope 'global'")
         machine = self.with_params(params)
         machine._check_parameters()
