@@ -541,7 +541,9 @@ def _linear_problems(
     classes, kind = np.asarray(model.classes_), type(model).__name__
     coef = np.atleast_2d(np.asarray(_dense(model.coef_), dtype=float))
     loss = getattr(model, "loss", "hinge")
-    if loss not in ("hinge", "squared_hinge") or getattr(model, "penalty", "l2") != "l2":
+    # passive-aggressive steps ("pa1", "pa2") minimise no sum of losses and a penalty
+    other = getattr(model, "penalty", "l2") != "l2" or loss not in ("hinge", "squared_hinge")
+    if other or getattr(model, "learning_rate", None) in ("pa1", "pa2"):
         kind = loss if kind == "SimpleNamespace" else kind
         raise UserError(f"{kind} minimises another objective than a support vector machine")
     if getattr(model, "early_stopping", False):

@@ -186,12 +186,17 @@ def test_weights_of_rows_are_repeated_rows(wine):
         (LogisticRegression(), "objective of LogisticRegression is not known"),
         (LinearSVC(multi_class="crammer_singer"), "crammer_singer"),
         (SGDClassifier(penalty="l1"), "minimises another objective"),
+        (SGDClassifier(learning_rate="pa1", eta0=1.0), "minimises another objective"),
         (StandardScaler(), "objective of StandardScaler is not known"),
     ],
 )
 def test_unknown_objectives_are_refused(model, words, wine):
+    try:
+        model.fit(*wine)
+    except ValueError:
+        pytest.skip("scikit-learn has passive-aggressive steps since version 1.8")
     with pytest.raises(UserError, match=words):
-        mmbench.certify(model.fit(*wine), *wine)
+        mmbench.certify(model, *wine)
 
 
 def test_other_data_than_the_training_data_are_refused(wine):
