@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from mmbench.commands.certify import certify as certify
+    from mmbench.commands.cite import cite as cite
     from mmbench.commands.easy import easy as easy
     from mmbench.commands.outputs import export as export
     from mmbench.commands.outputs import figure as figure
@@ -46,6 +47,7 @@ FUNCTIONS = {
     **dict.fromkeys(("table", "figure", "report", "export"), "mmbench.commands.outputs"),
     "load": "mmbench.results",
     "certify": "mmbench.commands.certify",
+    "cite": "mmbench.commands.cite",
     "refit": "mmbench.commands.refit",
     "geometry": "mmbench.kernels.geometry",
 }

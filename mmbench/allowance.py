@@ -8,10 +8,11 @@ inherit the limits. The function `delayed` passes the limits to threads of jobli
 import math
 import time
 from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
 from contextvars import ContextVar
 from dataclasses import dataclass
 from functools import cache, partial
+from threading import Lock
 from typing import Any
 
 
@@ -124,6 +125,31 @@ def _call_within(allowance: Allowance, function: Callable, *args: Any, **kwargs:
         return function(*args, **kwargs)
 
 
+class Shared:
+    """A process-wide setting that several threads may change and restore at the same time.
+
+    The first thread that enters the ``with`` block enters the context manager that `make` returns,
+    and the last thread that leaves the block leaves this context manager. If each thread had a
+    context manager of its own, a thread that enters second and leaves last would restore the
+    changed setting in place of the original setting.
+    """
+
+    def __init__(self, make: Callable[[], AbstractContextManager]):
+        self._make, self._lock, self._setting, self._inside = make, Lock(), ExitStack(), 0
+
+    def __enter__(self) -> None:
+        with self._lock:
+            if self._inside == 0:
+                self._setting.enter_context(self._make())
+            self._inside += 1
+
+    def __exit__(self, *error: object) -> None:
+        with self._lock:
+            self._inside -= 1
+            if self._inside == 0:
+                self._setting.close()
+
+
 #: BLAS uses several threads if the largest pair of classes has at least this number of rows. On 200
 #: rows, the training of an MMRM takes forty times as long with two BLAS threads as with one thread.
 BLAS_THREADS_FROM_ROWS = 1000
@@ -131,7 +157,7 @@ BLAS_THREADS_FROM_ROWS = 1000
 
 def blas_threads_for(n_rows: int) -> AbstractContextManager:
     """Limit BLAS to one thread in a ``with`` block if `n_rows` is below BLAS_THREADS_FROM_ROWS."""
-    return nullcontext() if n_rows >= BLAS_THREADS_FROM_ROWS else blas().limit(limits=1)
+    return nullcontext() if n_rows >= BLAS_THREADS_FROM_ROWS else ONE_BLAS_THREAD
 
 
 @cache
@@ -140,3 +166,17 @@ def blas() -> Any:
     from threadpoolctl import ThreadpoolController
 
     return ThreadpoolController().select(user_api="blas")
+
+
+@contextmanager
+def _one_blas_thread() -> Iterator[None]:
+    with blas().limit(limits=1):
+        yield
+        # since version 3.8, threadpoolctl only lets the thread that set the limit of OpenBLAS
+        # restore it, as long as this thread is alive
+        for library in blas().lib_controllers:
+            if hasattr(library, "clear_controlling_thread"):
+                library.clear_controlling_thread(force=True)
+
+
+ONE_BLAS_THREAD = Shared(_one_blas_thread)

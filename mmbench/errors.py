@@ -56,13 +56,16 @@ def converted(
 
 @contextmanager
 def extra(name: str, feature: str) -> Iterator[None]:
-    """Replace an ImportError in a ``with`` block by a UserError that names the missing package."""
+    """Replace an ImportError in a ``with`` block by a UserError that names the missing package.
+
+    If a package is installed but cannot be imported, the error may name no package.
+    """
     try:
         yield
     except ImportError as error:
-        package = str(error.name).partition(".")[0]
-        text = f"{feature} needs the package {package}: pip install 'mmbench[{name}]'"
-        raise UserError(text) from None
+        broken = f"a package that cannot be imported ({error})"
+        package = f"the package {error.name.partition('.')[0]}" if error.name else broken
+        raise UserError(f"{feature} needs {package}: pip install 'mmbench[{name}]'") from None
 
 
 def readable(message: str) -> str:

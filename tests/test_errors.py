@@ -69,3 +69,10 @@ def test_a_missing_extra_is_named_with_the_command_that_adds_it():
     told = r"a report needs the package nothing_here: .*\[report\]"
     with pytest.raises(UserError, match=told), extra("report", "a report"):
         import nothing_here.at_all  # noqa: F401
+
+
+def test_a_package_that_cannot_be_imported_is_described():
+    """An ImportError from within a package often has no name."""
+    told = r"a report needs a package that cannot be imported \(no BLAS\): .*\[report\]"
+    with pytest.raises(UserError, match=told), extra("report", "a report"):
+        raise ImportError("no BLAS")

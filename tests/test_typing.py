@@ -33,6 +33,9 @@ accuracy: float = SVM(C=2.0, kernel="linear", cache_size=200.0).fit([[0.0], [1.0
 )
 Own(cost=2.0, gamma=0.5)
 RMM(kernel=np.dot)
+count: int = SVM().n_features_in_ + len(SVM().feature_names_in_)
+routed: SVM = SVM().set_fit_request(sample_weight=True).set_score_request(sample_weight=True)
+reference: str = mmbench.cite("svm")
 RMM(kernel=lambda X, Z: X @ Z.T)
 frame: pd.DataFrame = load(run({"name": "one"}, "results")[0].folder)
 text: str = table("results") + easy(frame, target="label").text

@@ -307,9 +307,9 @@ def cite(
     ),
 ) -> None:
     """Print references of a machine, experiment or mmbench as BibTeX."""
-    from mmbench.commands.cite import citation
+    from mmbench.commands.cite import cite
 
-    echo(citation(name))
+    echo(cite(name))
 
 
 # -- data --------------------------------------------------------------------------------------

@@ -143,11 +143,17 @@ def certify(
     Raises
     ------
     UserError
-        If the model is not fitted, if its objective is unknown or not convex, or if `X` and `y` are
-        not the data on which the model was trained.
+        If the model is not fitted, if its objective is unknown or not convex, or if `X` and `y`
+        evidently are not the data on which the model was trained.
 
     Notes
     -----
+    Classifiers of other packages store little about their training data. An error is raised if the
+    number of rows, the support vectors or the signs of the dual variables contradict `X` and `y`.
+    LinearSVC, SGDClassifier and files of liblinear contain none of these. With such a model, or if
+    only the labels of rows that are no support vectors are wrong, other data than the training data
+    are not noticed, and the gap is large.
+
     If the model is a machine of mmbench other than the SVM, the columns ``objective``, ``dual`` and
     ``violation`` contain values that the machine stores: objective, lower bound and largest
     violation. Two further trainings check the stored values. A training with the same parameters
@@ -184,6 +190,8 @@ def certify(
     if lacking := sorted(map(repr, known - found)):
         problem = f"y has no row of the model's classes {listed(lacking)} with a positive weight"
         raise UserError(f"{problem}; {_REMEDY}")
+    if (trained := getattr(model, "shape_fit_", rows.shape)[0]) < rows.shape[0]:
+        raise UserError(f"X has {rows.shape[0]} rows, but the training had {trained}; {_REMEDY}")
     stored = getattr(model, "C", None)  # a NuSVC stores C = 0, and model files contain no C
     if hasattr(model, "alpha"):
         stored = 1 / (model.alpha * len(labels)) if model.alpha else np.inf
@@ -201,10 +209,12 @@ def certify(
         problems = _kernel_problems(model, rows, labels, weights, C, rounding)
     else:
         problems = _linear_problems(model, rows, labels, weights, C)
-    result = pd.DataFrame([_certificate(problem) for problem in problems])
-    if hasattr(model, "fits_"):
-        _check_objectives(model.fits_, result.objective)
-    return result
+    table = []
+    for k, binary in enumerate(problems):
+        table.append(_certificate(binary))
+        if hasattr(model, "fits_"):
+            _check_fit(model.fits_[k], table[k]["objective"], table[k]["optimum"])
+    return pd.DataFrame(table)
 
 
 def _validated(
@@ -264,15 +274,18 @@ def _validated(
     return model, rows, labels, weights, rounding
 
 
-def _check_objectives(fits: Sequence[Any], objectives: Iterable[float]) -> None:
+def _check_fit(fit: Any, objective: float, optimum: float) -> None:
     """Raise UserError if a recomputed objective differs from the objective that the training
-    stored.
+    stored, or if the optimum is below the lower bound that the training stored.
     """
-    for fit, objective in zip(fits, objectives, strict=True):
-        if not np.isclose(objective, fit.objective, rtol=OBJECTIVE_TOLERANCE, atol=1e-12):
-            problem = f"the objective of {fit.pair[0]} / {fit.pair[1]} was {fit.objective:g} in "
-            problem += f"training and is {objective:g} here; {_REMEDY} with their weights, and a "
-            raise UserError(f"{problem}machine with equal parameters for all pairs")
+    pair, remedy = f"{fit.pair[0]} / {fit.pair[1]}", f"{_REMEDY} with their weights, and a machine"
+    problem = f"the optimum of {pair} was {fit.bound:g} in training and is {optimum:g}"
+    if not np.isclose(objective, fit.objective, rtol=OBJECTIVE_TOLERANCE, atol=1e-12):
+        problem = f"the objective of {pair} was {fit.objective:g} in training and is {objective:g}"
+    elif optimum >= fit.bound * (1 - OBJECTIVE_TOLERANCE) - 1e-12:
+        return
+    reason = "; scale the data if kernel values are large, since rounding errors change objectives"
+    raise UserError(f"{problem} here; {remedy} with equal parameters for all pairs{reason}")
 
 
 def certify_file(
@@ -407,9 +420,13 @@ def _squared(problem: Binary) -> Optimum:
     """
     from sklearn.svm import LinearSVC
 
+    from mmbench.solvers.libsvm_ import QUIET
+
     X, y, C = _mirrored(problem)
-    newton = LinearSVC(dual=False, fit_intercept=False, C=C.max(), tol=1e-12, max_iter=1000)
-    w = newton.fit(X, y, sample_weight=C / C.max()).coef_[0]
+    options = {"dual": False, "fit_intercept": False, "tol": 1e-12, "random_state": 0}
+    newton = LinearSVC(C=C.max(), max_iter=1000, **options)
+    with QUIET:  # the status replaces the warning
+        w = newton.fit(X, y, sample_weight=C / C.max()).coef_[0]
     slack = np.maximum(0.0, 1.0 - y * (X @ w))
     # for these dual variables `a`, the sum of a_i^2 / (4 C_i) equals the sum of the losses
     a, losses = 2 * C * slack, float(C @ slack**2)
@@ -524,7 +541,9 @@ def _linear_problems(
     classes, kind = np.asarray(model.classes_), type(model).__name__
     coef = np.atleast_2d(np.asarray(_dense(model.coef_), dtype=float))
     loss = getattr(model, "loss", "hinge")
-    if loss not in ("hinge", "squared_hinge") or getattr(model, "penalty", "l2") != "l2":
+    # passive-aggressive steps ("pa1", "pa2") minimise no sum of losses and a penalty
+    other = getattr(model, "penalty", "l2") != "l2" or loss not in ("hinge", "squared_hinge")
+    if other or getattr(model, "learning_rate", None) in ("pa1", "pa2"):
         kind = loss if kind == "SimpleNamespace" else kind
         raise UserError(f"{kind} minimises another objective than a support vector machine")
     if getattr(model, "early_stopping", False):
@@ -588,7 +607,8 @@ def _by_reference(
     weights = {} if sample_weight is None else {"sample_weight": sample_weight}
     with converted("", TypeError, ValueError):
         again = clone(model).fit(X, labels, **weights)
-        _check_objectives(model.fits_, [fit.objective for fit in again.fits_])
+        for fit, new in zip(model.fits_, again.fits_, strict=True):
+            _check_fit(fit, new.objective, new.objective)
         reference = clone(model).set_params(solver="reference").fit(X, labels, **weights)
         f, g, h = (one.pairwise_decision_function(X) for one in (model, reference, again))
     if np.abs(f - h).max() > DECISION_TOLERANCE * np.abs(h).max() + 1e-12:

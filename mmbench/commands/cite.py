@@ -11,13 +11,15 @@ from mmbench.config.files import config_files, find_config
 from mmbench.errors import UserError, did_you_mean
 from mmbench.machines import ALIASES, MACHINES, alias_of
 
+__all__ = ["cite"]
+
 #: Pattern for a BibTeX entry in the file citations.bib.
 ENTRY = re.compile(r"^@\w+\{.*?^\}$", re.M | re.S)
 #: Pattern for the keywords of a BibTeX entry. A keyword is the name of a machine, or "mmbench".
 KEYWORDS = re.compile(r"\n\s*keywords\s*=\s*\{([^}]*)\},")
 
 
-def citation(name: str | None = None) -> str:
+def cite(name: str | None = None) -> str:
     """Return the BibTeX entries for a machine (given by name or alias) or an experiment.
 
     The last entry cites mmbench itself. If `name` is None, only the entry of mmbench is returned.

@@ -14,7 +14,7 @@ from scipy.sparse import issparse
 
 from mmbench.commands.options import Say, to_stderr
 from mmbench.commands.run import run
-from mmbench.datasets.parsers.frames import without_bytes
+from mmbench.datasets.parsers.frames import as_pandas, without_bytes
 from mmbench.datasets.parsers.text import is_number
 from mmbench.errors import UserError, converted, listed
 from mmbench.jobs.store import CONFIG, write_atomically
@@ -70,7 +70,8 @@ def easy(
     Parameters
     ----------
     data : path or DataFrame
-        A data file (CSV, ARFF, Parquet, svmlight or npz), or a data frame. A data frame is written
+        A data file (CSV, ARFF, Parquet, svmlight or npz), or a data frame, also of polars or
+        pyarrow if the extra ``parquet`` is installed. A data frame is written
         to a file ``frame_HASH.csv`` in `results`, where HASH is a hash of the content. Since a
         header of numbers would be read as a row of data, a column with the number 3 as name is
         renamed to ``column_3``.
@@ -100,17 +101,18 @@ def easy(
     from mmbench.commands.outputs import TableText, figure, table
 
     if not isinstance(data, str | Path):
-        if not hasattr(data, "columns"):
+        frame: pd.DataFrame = as_pandas(data)
+        if not hasattr(frame, "select_dtypes"):
             problem = f"a path or a data frame is needed, got {type(data).__name__}; use"
             raise UserError(f"{problem} pandas.DataFrame(X).assign(label=y), with target='label'")
         # in a CSV file, a header that contains only numbers would be read as a row of data
-        texts: Any = {c: c if isinstance(c, str) else f"column_{c}" for c in data.columns}
+        texts: Any = {c: c if isinstance(c, str) else f"column_{c}" for c in frame.columns}
         target = texts.get(target, target)
-        data = data.set_axis([texts[c] for c in data.columns], axis=1)
-        for name, column in data.select_dtypes(exclude=["number", "bool", "datetime"]).items():
+        frame = frame.set_axis([texts[c] for c in frame.columns], axis=1)
+        for name, column in frame.select_dtypes(exclude=["number", "bool", "datetime"]).items():
             if name != target and all(map(is_number, column.dropna().map(str).unique())):
                 say(f"column {name!r} is read as numbers; words would be read as categories")
-        words = data.apply(lambda c: without_bytes(c, "utf-8") if c.dtype == object else c)
+        words = frame.apply(lambda c: without_bytes(c, "utf-8") if c.dtype == object else c)
         content = words.to_csv(index=False).encode()  # workers read a file
         data = Path(results) / f"frame_{sha256(content).hexdigest()[:8]}.csv"
         options["set"] = ["datasets[0].separator=','", *options.get("set", ())]

@@ -107,24 +107,20 @@ class KLDA(WeightedClassifier):
     )
 
     eta: float = parameter(
-        1e-3,
-        positive(),
-        "Ridge relative to the mean diagonal entry ``tr(K)/n`` of the Gram matrix.",
+        1e-3, positive(), "Ridge, relative to the mean diagonal entry ``tr(K)/n`` of the matrix."
     )
     class_weight: dict | str | None = class_weight(after="eta")
     bias: str = parameter(
         "optimized",
         choice("optimized", "midpoint"),
-        'Rule for b: "optimized" minimises the number of training errors over midpoints between '
-        'neighbouring rows of different classes, as in the MAMC paper; "midpoint" is the '
-        "midpoint between the projected class means.",
+        'Rule for b: "midpoint" of the projected class means; "optimized" (MAMC paper) has the '
+        "fewest training errors among midpoints between neighbouring rows of different classes.",
     )
     kernel_scaling: str = kernel_scaling()
     solver: str = parameter(
         "auto",
         choice("auto", "reference"),
-        '"auto" computes one Cholesky factorisation per eta; "reference" solves a dense system '
-        "in the variables of the paper.",
+        '"auto" computes a Cholesky factorisation per eta; "reference" solves the paper\'s system.',
     )
     tol: float = parameter(
         1e-6, positive(), "Maximum relative gap and residual of an optimal solution."

@@ -98,29 +98,23 @@ class MAMC(WeightedClassifier):
     bias: str = parameter(
         "prior",
         choice("prior", "optimized"),
-        'Rule for b: "prior" is (13); "optimized" minimises the training errors, then the slacks, '
-        "(14)-(16).",
+        'Rule for b: "prior" is (13); "optimized" minimises errors, then slacks, (14)-(16).',
         after="degree",
     )
     Cm: float = parameter(
-        1.0,
-        positive(),
-        "Weight of class 2, the first of `classes_`, in (28): the slope of the decision line.",
-        after="degree",
+        1.0, positive(), "Weight in (28) of class 2, the first of `classes_`.", after="degree"
     )
     class_weight: dict | str | None = class_weight(after="degree")
     solver: str = parameter(
         "auto",
         choice("auto", "reference"),
-        'Algorithm for the optimized bias: "auto" sorts the scores; "reference" enumerates pairs '
-        "of rows, as in the paper.",
+        'The optimized bias: "auto" sorts the scores; "reference" enumerates pairs of rows.',
     )
     tol: float = parameter(
         1e-10,
         positive(),
         "Training scores count as equal if they differ by less than this fraction of the class "
-        "sums: the scores of repeated rows differ by rounding errors, and no threshold may lie "
-        "between these scores.",
+        "sums: scores of repeated rows differ by rounding errors; no threshold may separate them.",
     )
 
     def train_path(

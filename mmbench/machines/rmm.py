@@ -167,9 +167,7 @@ class RMM(WeightedClassifier):
     C: float = parameter(1.0, positive(), "Regularization parameter: penalty on slack.")
     class_weight: dict | str | None = class_weight()
     B: float | None = parameter(
-        None,
-        Param(low=0, optional=True),
-        "Upper bound on ``|f|`` at the training rows; values below 1 are not useful.",
+        None, Param(low=0, optional=True), "Bound on ``|f|`` at training rows; useful from 1 on."
     )
     B_fraction: float = parameter(
         0.5,

@@ -152,17 +152,15 @@ class SigmaSVM(WeightedClassifier):
         Param(low=0, high=1),
         "Weight of the variance in (3), from 0 (the SVM on centred data) to 1 (the SVM on "
         "whitened data). At D = 1 the machine is affinely invariant, and Sigma is inverted in the "
-        "directions whose variance exceeds 1e-12 times the largest variance (1.5e-8 times with a "
-        "kernel).",
+        "directions with more than 1e-12 (with a kernel 1.5e-8) times the largest variance.",
     )
     kernel_scaling: str = kernel_scaling()
     solver: str = parameter(
         "auto",
         choice("auto", "smo", "reference", "libsvm", "sklearn", "clarabel"),
-        '"smo" is sequential minimal optimisation on the kernel matrix of (4). "auto" is "smo", '
-        "except that problems with a linear kernel, many rows and few features are solved by an "
-        "interior-point method without this matrix. The other solvers train the SVM with the "
-        "kernel (4), as in `SVM`.",
+        '"smo" is sequential minimal optimisation on the kernel matrix of (4). "auto" is "smo", or '
+        "an interior-point method without this matrix for a linear kernel, many rows and few "
+        "features. The other solvers train the SVM with the kernel (4), as in `SVM`.",
     )
     tol: float = SVM.parameters["tol"]
 

@@ -194,9 +194,8 @@ class SVM(WeightedClassifier):
         '"smo" is sequential minimal optimisation on the kernel matrix. "auto" is "smo", except '
         "that problems with a linear kernel, many rows and few features are solved by an "
         'interior-point method in the feature space. "libsvm" is libsvm-official, "sklearn" is '
-        'the copy of libsvm in scikit-learn, and "reference" is the first of the two that is '
-        'installed and supports row weights. "clarabel" is a general solver for (2). "liblinear" '
-        "is LinearSVC, which adds b^2/2 to (1).",
+        'its copy in scikit-learn, and "reference" is the first of the two that is installed and '
+        'supports row weights. "clarabel" solves (2). "liblinear" adds b^2/2 to (1) (LinearSVC).',
     )
     tol: float = parameter(
         1e-5,
@@ -208,8 +207,7 @@ class SVM(WeightedClassifier):
     max_iter: int = parameter(
         -1,
         Param(low=-1, integer=True),
-        "Maximum number of SMO steps for each pair of classes, or -1 for no limit. With a limit, "
-        'the solver is "smo".',
+        'Maximum number of SMO steps per pair of classes; -1 is no limit. A limit implies "smo".',
         after="tol",
     )
 

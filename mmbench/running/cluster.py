@@ -16,6 +16,7 @@ model of a pair of classes does not depend on the worker that trains the pair.
 import gc
 import hashlib
 import logging
+import os
 import pickle
 import platform
 import queue
@@ -312,9 +313,14 @@ def _check_greeting(address: str) -> None:
 
 
 def _local_cluster(slots: int) -> Any:
-    """Start a Dask scheduler and Dask workers on this computer; the workers ignore Ctrl-C."""
+    """Start a Dask scheduler and Dask workers on this computer; the workers ignore Ctrl-C.
+
+    Dask sets environment variables for the workers, such as OMP_NUM_THREADS, in this process; they
+    are removed again.
+    """
     check_platform()
     from multiprocessing import resource_tracker
+    from unittest.mock import patch
 
     import dask
     from distributed import LocalCluster
@@ -327,7 +333,11 @@ def _local_cluster(slots: int) -> Any:
     blocked = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
     try:
         options = {"threads_per_worker": 1, "memory_limit": 0, "dashboard_address": None}
-        return LocalCluster(n_workers=slots, silence_logs=logging.CRITICAL, **options)
+        with patch.dict(os.environ):
+            return LocalCluster(n_workers=slots, silence_logs=logging.CRITICAL, **options)
+    except RuntimeError as error:  # a worker imports the script that starts the run
+        guard = "in a script, call mmbench below the line: if __name__ == '__main__':"
+        raise UserError(f"scheduler local: no worker can be started ({error}); {guard}") from error
     finally:
         signal.pthread_sigmask(signal.SIG_SETMASK, blocked)
 

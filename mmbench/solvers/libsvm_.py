@@ -6,6 +6,8 @@ weights, scikit-learn's copy of libsvm is used.
 """
 
 import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
 from functools import cache
 from importlib.util import find_spec
 from typing import Any
@@ -14,6 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import csr_matrix
 
+from mmbench.allowance import Shared
 from mmbench.errors import Status, memory_of
 from mmbench.solvers.result import note_status
 from mmbench.solvers.svm_dual.qp import PiecewiseQP, PiecewiseSolution
@@ -86,6 +89,17 @@ def solve_libsvm(
     return problem.solution(u, problem.gram @ u, bias, 0, Status.OPTIMAL, route="libsvm")
 
 
+@contextmanager
+def _quiet() -> Iterator[None]:
+    # only messages of scikit-learn: a machine in another thread may warn at the same time
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", "Solver terminated early|Liblinear failed to converge")
+        yield
+
+
+QUIET = Shared(_quiet)
+
+
 @memory_of("liblinear")
 def solve_liblinear(
     problem: PiecewiseQP, X: Any, y: NDArray, C: float | NDArray, tol: float
@@ -96,12 +110,10 @@ def solve_liblinear(
     multipliers: C for rows with slack, and 0 for all other rows. This lower bound is far below the
     optimum.
     """
-    from sklearn.exceptions import ConvergenceWarning
     from sklearn.svm import LinearSVC
 
     model = LinearSVC(C=1.0, loss="hinge", tol=tol, max_iter=LIBLINEAR_PASSES, random_state=0)
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", ConvergenceWarning)  # the status replaces the warning
+    with QUIET:  # the status replaces the warning
         model.fit(X, y, sample_weight=C * np.ones(len(y)))
     w, bias = model.coef_[0], float(model.intercept_[0])
     decision, passes = X @ w, int(model.n_iter_)
@@ -149,14 +161,14 @@ def _weighted(gram: NDArray, y: NDArray, C: NDArray, tol: float) -> tuple[NDArra
 
     `C` contains the penalty of each row.
     """
-    from sklearn.exceptions import ConvergenceWarning
     from sklearn.svm import SVC
 
     # without a maximum number of iterations, scikit-learn's copy of libsvm never terminates if
     # rounding errors exceed the tolerance
     most = max(LEAST_STEP_LIMIT, 100 * len(y))
-    model = SVC(C=1.0, kernel="precomputed", tol=tol, cache_size=CACHE_MB, max_iter=most)
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", ConvergenceWarning)  # the certificate replaces the warning
+    # SVC draws a seed, which changes no result, from NumPy's global generator by default
+    options: dict[str, Any] = {"cache_size": CACHE_MB, "max_iter": most, "random_state": 0}
+    model = SVC(C=1.0, kernel="precomputed", tol=tol, **options)
+    with QUIET:  # the certificate replaces the warning
         model.fit(gram, y, sample_weight=C)
     return model.support_, model.dual_coef_[0], float(model.intercept_[0])

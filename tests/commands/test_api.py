@@ -133,8 +133,34 @@ def test_what_is_wrong_is_an_exception(tmp_path: Path):
         mmbench.run(EXPERIMENT, tmp_path, job_limit=1)
 
 
+def test_a_table_of_another_package_is_a_data_frame(tmp_path: Path):
+    """A table of pyarrow stands for a data frame of polars, which has `to_pandas` as well."""
+    pa = pytest.importorskip("pyarrow")
+    iris = load_iris(as_frame=True).frame.rename(columns={"target": "kind"})
+    machines = ["machines={lda: {kernel: linear}}"]
+    table = pa.Table.from_pandas(iris)
+    told = mmbench.easy(table, target="kind", results=tmp_path, set=machines, jobs=1)
+    model = mmbench.refit(told.folder, "lda")
+    rows = iris.drop(columns="kind")
+    expected = model.predict(rows)
+    backwards = rows[rows.columns[::-1]]
+    assert (model.predict(backwards) == expected).all()
+    assert (model.predict(pa.Table.from_pandas(backwards)) == expected).all()
+
+    class Frame:
+        columns = ("a", "kind")
+
+        def to_pandas(self):
+            raise ModuleNotFoundError("No module named 'pyarrow'", name="pyarrow")
+
+    with pytest.raises(UserError, match=r"needs the package pyarrow: .*\[parquet\]"):
+        mmbench.easy(Frame(), target="kind", results=tmp_path)
+
+
 def test_functions_are_offered_for_completion():
-    assert {"run", "easy", "table", "figure", "report", "export", "load"} <= set(dir(mmbench))
+    assert {"run", "easy", "table", "figure", "report", "export", "load", "cite"} <= set(
+        dir(mmbench)
+    )
 
 
 @pytest.mark.parametrize("jobs", [0, -1, "2", 1.5])

@@ -9,7 +9,7 @@ import pytest
 import yaml
 
 from mmbench import __version__
-from mmbench.commands.cite import citation, entries_of
+from mmbench.commands.cite import cite, entries_of
 from mmbench.errors import UserError
 from mmbench.machines import MACHINES, alias_of
 
@@ -41,11 +41,11 @@ def test_the_page_names_the_papers_that_are_printed(machine):
 
 def test_the_page_shows_what_is_printed():
     page = (ROOT / "docs" / "cite.md").read_text(encoding="utf-8")
-    assert f"$ mmbench cite mmrm\n{citation('mmrm').partition('@software')[0]}" in page
+    assert f"$ mmbench cite mmrm\n{cite('mmrm').partition('@software')[0]}" in page
 
 
 def test_an_alias_cites_the_paper_of_its_machine_and_mmbench():
-    text = citation("emamc")
+    text = cite("emamc")
     assert "Improving generalization abilities" in text
     assert "keywords" not in text
     assert f"version = {{{__version__}}}" in text
@@ -55,12 +55,12 @@ def test_mmbench_alone_is_cited_as_in_its_citation_file():
     file = yaml.safe_load((ROOT / "CITATION.cff").read_text(encoding="utf-8"))
     year = file["date-released"].year
     for part in (file["title"], file["version"], file["authors"][0]["name"], str(year)):
-        assert f"{{{part}}}" in citation()
-    assert citation().startswith(f"@{file['type']}{{")
+        assert f"{{{part}}}" in cite()
+    assert cite().startswith(f"@{file['type']}{{")
 
 
 def test_an_experiment_that_comes_with_mmbench_is_cited_by_name():
-    assert "huang2008maxi" in citation("m4_table1")
+    assert "huang2008maxi" in cite("m4_table1")
 
 
 def test_an_experiment_cites_machines_data_and_other_packages(tmp_path):
@@ -68,7 +68,7 @@ def test_an_experiment_cites_machines_data_and_other_packages(tmp_path):
         "name: mine\ndatasets: [sonar]\nprotocol: {test: {kfold: 3}}\nmachines:\n  m4:\n"
         "  rf: {estimator: sklearn.ensemble.RandomForestClassifier}\n"
     )
-    text = citation(str(tmp_path / "mine.yaml"))
+    text = cite(str(tmp_path / "mine.yaml"))
     assert re.findall(r"@\w+\{(\w+),", text) == ["huang2008maxi", "pedregosa2011scikit", "mmbench"]
     assert "% Data: sonar. Gorman, R. P." in text
 
@@ -77,4 +77,4 @@ def test_a_name_that_is_neither_is_one_line_with_the_nearest():
     with pytest.raises(
         UserError, match=r"'mmrn' is neither machine nor experiment; did you mean 'mmrm'"
     ):
-        citation("mmrn")
+        cite("mmrn")

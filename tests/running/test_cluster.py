@@ -27,6 +27,7 @@ from helpers.tasks import hang, nap, segfault
 from running.tasks_with_data import read_slowly
 from running.test_runner import results
 
+import mmbench
 from mmbench.commands.options import Options
 from mmbench.commands.run import executor_for
 from mmbench.datasets import DatasetRef, dataset_hash
@@ -449,3 +450,32 @@ def test_a_scheduler_that_dies_is_one_line():
         with pytest.raises(UserError, match="; finished jobs are stored"):
             drain(executor, 1)
         cluster.stop_here(executor.batch)
+
+
+SCRIPT = """\
+import os
+import mmbench
+experiment = {"name": "a", "datasets": ["iris"], "protocol": {"test": {"kfold": 2}}}
+experiment["machines"] = {"lda": {"kernel": "linear"}}
+def main():
+    before = dict(os.environ)
+    (finished,) = mmbench.run(experiment, "results", scheduler="local", jobs=1)
+    changed = {k for k in os.environ if os.environ[k] != before.get(k)}
+    print(finished.done, [k for k in changed if "THREADS" in k or k.startswith("PYTHON")])
+"""
+
+
+@pytest.mark.parametrize("guard", ["", "if __name__ == '__main__': "], ids=["bare", "guarded"])
+def test_a_script_restores_its_environment_or_is_told_what_it_lacks(guard: str, tmp_path):
+    """Each worker imports the script: without a guard, it would start another run."""
+    (tmp_path / "script.py").write_text(f"{SCRIPT}{guard}main()\n")
+    names = {"OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "PYTHONHASHSEED"}
+    env = {name: value for name, value in os.environ.items() if name not in names}
+    env["PYTHONPATH"] = str(Path(mmbench.__file__).parents[1])
+    command = [sys.executable, "script.py"]
+    done = subprocess.run(command, cwd=tmp_path, env=env, capture_output=True, text=True)
+    if guard:
+        assert done.stdout == "2 []\n", done.stderr
+    else:
+        *_, last = done.stderr.strip().splitlines()
+        assert "no worker can be started" in last and "if __name__ == '__main__':" in last

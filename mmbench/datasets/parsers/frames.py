@@ -19,7 +19,7 @@ import numpy as np
 
 from mmbench.datasets.dataset import Parsed
 from mmbench.datasets.parsers.text import in_columns, is_number, read_bytes
-from mmbench.errors import converted, did_you_mean
+from mmbench.errors import converted, did_you_mean, extra
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -153,6 +153,12 @@ def parse_rows(
     for name in frame.columns[[pd.api.types.is_string_dtype(kind) for kind in frame.dtypes]]:
         frame[name] = clean_words(frame[name], missing, keep_text.get(name, ()))
     return frame
+
+
+def as_pandas(data: Any) -> Any:
+    """Return data as they are, or a table of polars or pyarrow as a data frame of pandas."""
+    with extra("parquet", "a table that is not of pandas"):
+        return data.to_pandas() if hasattr(data, "to_pandas") else data
 
 
 def clean_words(column: pd.Series, missing: Sequence[str], known: Sequence[str] = ()) -> pd.Series:

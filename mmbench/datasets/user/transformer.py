@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from scipy.sparse import issparse
 from sklearn.base import BaseEstimator, TransformerMixin
 
-from mmbench.datasets.parsers.frames import clean_words, without_bytes, without_codes
+from mmbench.datasets.parsers.frames import as_pandas, clean_words, without_bytes, without_codes
 from mmbench.datasets.parsers.text import is_number
 from mmbench.datasets.user.columns import number_column
 from mmbench.datasets.user.formats import MISSING_WORDS, as_text
@@ -57,18 +57,18 @@ class TableColumns(TransformerMixin, BaseEstimator):
     def transform(self, X: Any) -> NDArray[np.float64]:
         """Return rows as numbers and category codes.
 
-        Columns of a DataFrame are found by name, and columns of an array are found by position. If
-        the table has no header, column 0 of a DataFrame is the first column of the table. Warns
-        about columns in which all categories are unknown, about unknown categories that are equal
-        to known categories as numbers (such as 9 and 09), about categories that pandas may have
-        replaced by missing values, and about columns that pandas may have renamed because of a
-        repeated name.
+        Columns of a DataFrame (of pandas, polars or pyarrow) are found by name, and columns of an
+        array are found by position. If the table has no header, column 0 of a DataFrame is the
+        first column of the table. Warns about columns in which all categories are unknown, about
+        unknown categories that are equal to known categories as numbers (such as 9 and 09), about
+        categories that pandas may have replaced by missing values, and about columns that pandas
+        may have renamed because of a repeated name.
         """
         import pandas as pd
 
         given: dict[str, Any] = {"missing": MISSING_WORDS, **dict(self.options)}
         options, missing = FileOptions.model_construct(**given), given["missing"]
-        names = list(self.columns)
+        names, X = list(self.columns), as_pandas(X)
         if not isinstance(X, pd.DataFrame):
             X = np.asanyarray(X.toarray() if issparse(X) else X, dtype=object)
             if X.ndim != 2 or X.shape[1] != len(names):

@@ -105,8 +105,7 @@ def kernel_scaling() -> Any:
     return parameter(
         "none",
         choice("none", "trace"),
-        'Scaling of the kernel: "trace" divides ``poly`` by the mean of k(x, x) over the training '
-        "rows.",
+        'Scaling: "trace" divides ``poly`` by the mean of k(x, x) over the training rows.',
         after="degree",
     )
 
@@ -116,8 +115,7 @@ def class_weight(after: str = "C") -> Any:
     return parameter(
         None,
         Param(numeric=False, choices=("balanced",), optional=True, mapping=True),
-        'Factors of the row weights by class: a dict, or "balanced", which is ``n / (2 n_class)`` '
-        "in each pair of classes.",
+        'Factors of row weights by class: a dict, or "balanced", ``n / (2 n_class)`` in each pair.',
         after=after,
     )
 
@@ -132,7 +130,12 @@ if TYPE_CHECKING:
         def score(self, X: ArrayLike, y: ArrayLike, sample_weight: Any = None) -> float: ...
         def set_callbacks(self, *callbacks: Any) -> Self: ...
         def _init_callback_context(self, **task: Any) -> Any: ...
+        def set_fit_request(self, **requests: bool | str | None) -> Self: ...
+        def set_score_request(self, **requests: bool | str | None) -> Self: ...
         def __sklearn_tags__(self) -> Tags: ...
+
+        n_features_in_: int
+        feature_names_in_: NDArray
 
     with_callbacks: Any
 
@@ -243,9 +246,7 @@ class PairwiseClassifier(Declared, Estimator):
         '``1 / (n_features * X.var())``, "auto" is ``1 / n_features``.',
     )
     gamma_scaling: str = parameter(
-        "none",
-        choice("none", "per_feature"),
-        'Scaling of gamma: "per_feature" divides gamma by the number of features.',
+        "none", choice("none", "per_feature"), '"per_feature" divides gamma by ``n_features``.'
     )
     degree: int = parameter(3, Param(low=1, integer=True), "Degree of ``poly``.")
     solver: str = parameter(
@@ -253,9 +254,7 @@ class PairwiseClassifier(Declared, Estimator):
     )
     tol: float = parameter(1e-6, positive(), "Tolerance of the solver.")
     ties: str = parameter(
-        "lowest",
-        choice("lowest", "random"),
-        "Rule that selects one of several classes with equally many votes.",
+        "lowest", choice("lowest", "random"), "Rule that selects among classes with equal votes."
     )
     random_state: int | RandomState | None = parameter(
         None,
@@ -272,14 +271,11 @@ class PairwiseClassifier(Declared, Estimator):
     break_ties: bool = parameter(
         False,
         Param(boolean=True),
-        "Whether the decision values select one of several classes with most votes, in place of "
-        "`ties`.",
+        "Whether decision values, and not `ties`, select one of several classes with most votes.",
         after="time_limit",
     )
     n_jobs: int | None = parameter(
-        None,
-        Param(integer=True, optional=True),
-        "Number of threads, each of which trains one pair of classes at a time.",
+        None, Param(integer=True, optional=True), "Number of threads that train pairs of classes."
     )
     time_limit: float | None = parameter(
         None,
@@ -868,10 +864,8 @@ class WeightedClassifier(PairwiseClassifier):
         refuse_masks(sample_weight)
         weights = _check_sample_weight(sample_weight, rows, dtype=float, ensure_non_negative=True)
         if weights.max() > LARGEST_WEIGHT:
-            raise ValueError(
-                f"sample_weight has values above {LARGEST_WEIGHT:.0e}, whose products are not "
-                "finite; scale the data"
-            )
+            problem = f"sample_weight has values above {LARGEST_WEIGHT:.0e}"
+            raise ValueError(f"{problem}, whose products are not finite; scale the weights")
         counted = np.flatnonzero(weights)
         rows = rows[counted][:, counted] if self.kernel == PRECOMPUTED else rows[counted]
         self._fit(rows, labels[counted], None, weights[counted])

@@ -45,10 +45,10 @@ class JointClassifier(PairwiseClassifier):
     ) -> None:
         params = pair_params[0] if pair_params else {}
         if any(other != params for other in pair_params or ()):
-            raise ValueError(
-                "all pairs of classes are trained together and cannot have different parameters; "
-                "select with scope 'global'"
+            problem = (
+                "all pairs of classes are trained together and cannot have different parameters"
             )
+            raise ValueError(f"{problem}; select with scope 'global'")
         machine = self.with_params(params)
         machine._check_parameters()
         machine.check_memory(len(X), X.shape[1], weights is not None)

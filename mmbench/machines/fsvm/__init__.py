@@ -1,5 +1,1 @@
 """The F-SVM."""
-
-from mmbench.machines.fsvm.fsvm import FSVM
-
-__all__ = ["FSVM"]

@@ -175,8 +175,7 @@ class FSVM(WeightedClassifier, JointClassifier):
         "Penalty on the scatter of the transformed data. The optimum depends on C and rho only "
         "through ``C / sqrt(rho)``, and all variants are computed in units with rho = 1. "
         "Therefore, a search over C with rho = 1 is sufficient, and grid points with equal ratios "
-        "are trained once. The result of the paper's algorithm 1, whose step sizes have the unit "
-        "of M, also depends on rho.",
+        "are trained once. The paper's algorithm 1, with steps in units of M, also depends on rho.",
     )
     variant: str = parameter(
         "pg",
@@ -187,16 +186,13 @@ class FSVM(WeightedClassifier, JointClassifier):
     eps: float = parameter(
         0.01,
         positive(),
-        'Regularization of ``variant="eps"``: the result is close to the whitening if eps is '
-        "small, and close to the semi-whitening if eps is large.",
+        'Regularization of ``variant="eps"``, from whitening (small) to semi-whitening (large).',
     )
     rounds: int = parameter(
         15, Param(low=0, integer=True), 'Maximum number of rounds of "pg" and "eps".'
     )
     decrease: float = parameter(
-        1e-3,
-        Param(low=0),
-        'Stopping rule of "pg" and "eps": minimum relative decrease of the objective per round.',
+        1e-3, Param(low=0), 'Minimum relative decrease of the objective per round ("pg", "eps").'
     )
     n_components: int | float | str | None = parameter(
         "auto",
@@ -209,8 +205,7 @@ class FSVM(WeightedClassifier, JointClassifier):
     ridge: float = parameter(
         1e-8,
         Param(low=0),
-        "Relative ridge: S is replaced by ``S + ridge tr(S)/d I`` in the d components. Directions "
-        "in which the training rows do not vary are omitted.",
+        "Relative ridge: ``ridge tr(S)/d I`` is added to S in d directions of positive variance.",
         after="degree",
     )
     solver: str = parameter(
@@ -220,9 +215,7 @@ class FSVM(WeightedClassifier, JointClassifier):
     )
     tol: float = parameter(1e-5, positive(), "Tolerance of the KKT conditions of each SVM.")
     n_jobs: int | None = parameter(
-        None,
-        Param(integer=True, optional=True),
-        "Has no effect, since all pairs of classes are trained together.",
+        None, Param(integer=True, optional=True), "No effect: all pairs are trained together."
     )
 
     @property

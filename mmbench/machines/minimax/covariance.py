@@ -97,14 +97,12 @@ class CovarianceMachine(PairwiseClassifier):
         1e-8,
         Param(low=0),
         "Relative ridge: ``ridge tr(Sc)/d I``, or with a kernel ``ridge tr(K)/n I``, is added to "
-        "each class covariance Sc. A kernel machine needs a larger ridge, selected like the "
-        "parameters of the kernel.",
+        "each class covariance Sc. A kernel machine needs a larger ridge, selected like gamma.",
     )
     scatter: str = parameter(
         "mean",
         choice("mean", "sum"),
-        'Scale of the class covariances: "mean" has the factor 1/n_c; "sum" is the sum of '
-        "squares, as in the MMRM paper.",
+        'Scale of the class covariances: "mean" has the factor 1/n_c; "sum" (MMRM paper) has none.',
     )
     kernel: KernelLike = kernel_parameter("linear")
     tol: float = parameter(1e-6, positive(), "Maximum relative gap of an optimal solution.")

@@ -71,17 +71,15 @@ class LDA(WeightedClassifier, CovarianceMachine):
     bias: str = parameter(
         "midpoint",
         choice("midpoint", "optimized"),
-        'Rule for b: "midpoint" is the midpoint between the projected class means, "optimized" '
-        "minimises the number of training errors over midpoints between neighbouring rows of "
-        "different classes, as in the MAMC paper.",
+        'Rule for b: "midpoint" of the projected class means; "optimized" (MAMC paper) has the '
+        "fewest training errors among midpoints between neighbouring rows of different classes.",
         after="scatter",
     )
     class_weight: dict | str | None = class_weight(after="scatter")
     solver: str = parameter(
         "auto",
         choice("auto", "reference", "clarabel", "ecos"),
-        '"auto" is a closed form; "clarabel" (or "reference") and "ecos" solve the same problem as '
-        "a cone program.",
+        '"auto" is a closed form; "clarabel" (or "reference") and "ecos" solve a cone program.',
     )
 
     @property

@@ -125,9 +125,7 @@ class M4(WeightedClassifier, SpreadMachine):
     version: ClassVar[int] = 8
 
     C: float | None = parameter(
-        None,
-        Param(low=0, open_low=True, high=LARGEST_PENALTY, optional=True),
-        "Regularization parameter: penalty on the sum of slacks.",
+        None, Param(low=0, open_low=True, high=LARGEST_PENALTY, optional=True), "Penalty on slack."
     )
     C_factor: float = parameter(
         10.0,
@@ -147,8 +145,7 @@ class M4(WeightedClassifier, SpreadMachine):
     normalization: str = parameter(
         "margin",
         choice("margin", "mean"),
-        'Normalization of the soft margin: ``rho (sx + sy) = 2`` ("margin") or ``w\'(xm - '
-        'ym) = 1`` ("mean").',
+        'Soft margin: ``rho (sx + sy) = 2`` ("margin") or ``w\'(xm - ym) = 1`` ("mean").',
     )
     nu: float = parameter(
         0.0,
@@ -158,9 +155,7 @@ class M4(WeightedClassifier, SpreadMachine):
         "class means replaces the constraints of all other points. With nu = 1 the M4 is the MPM.",
     )
     variant: str = parameter(
-        "m4",
-        choice("m4", "lda"),
-        '"lda" replaces the spreads of both classes by ``sqrt(sx^2 + sy^2)``, (16)-(18).',
+        "m4", choice("m4", "lda"), '"lda": both spreads are ``sqrt(sx^2 + sy^2)``, (16)-(18).'
     )
     solver: str = parameter(
         "auto",

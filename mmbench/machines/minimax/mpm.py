@@ -77,8 +77,7 @@ class MPM(WeightedClassifier, SpreadMachine):
         "auto",
         choice("auto", "gram", "reference", "clarabel", "ecos"),
         '"auto" solves one equation in theta, in diagonal coordinates or, if the kernel matrix '
-        'has a high rank, on the kernel matrix ("gram"). "reference" solves a cone program by '
-        "Clarabel.",
+        'has a high rank, on this matrix ("gram"). "reference" is a cone program by Clarabel.',
     )
 
     def solve(self, data: DiagonalData) -> BinaryModel:

@@ -1,5 +1,1 @@
 """The max-margin ratio machine."""
-
-from mmbench.machines.mmrm.mmrm import MMRM
-
-__all__ = ["MMRM"]

@@ -195,10 +195,7 @@ class MMRM(WeightedClassifier):
     #: programs have at most 5000 rows and at most 5000 coefficients. If an interior-point method
     #: needs more than LEAST_CHECKED_BYTES, the free memory is checked first.
     memory_needs: ClassVar[MemoryNeeds] = MemoryNeeds(
-        part_bytes=1800 * 10**6,
-        linear_row_copies=2,
-        rows_per_feature=ROWS_PER_FEATURE,
-        in_parts=True,
+        part_bytes=18 * 10**8, linear_row_copies=2, rows_per_feature=ROWS_PER_FEATURE, in_parts=True
     )
     sparse_input = translation_invariant = True
     convex_on_any_matrix = True  # the problem is a linear program for any kernel matrix
@@ -222,9 +219,8 @@ class MMRM(WeightedClassifier):
     bias: str = parameter(
         "lp",
         choice("lp", "ratio"),
-        'Rule for b: "lp" is the b of the linear program, with margins +-1; "ratio" is the b of '
-        "(22), with the same ratio of margin to dispersion for both classes. Pairs of classes "
-        "that are not separable always have the b of the program.",
+        'Rule for b: "lp" is the b of the linear program, with margins +-1; "ratio" is, for '
+        "separable pairs, the b of (22), with equal ratios of margin to dispersion.",
         after="degree",
     )
     solver: str = parameter(

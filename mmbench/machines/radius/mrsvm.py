@@ -84,9 +84,7 @@ class MRSVM(RadiusMachine):
         1.0, positive(), "Penalty on the squared slack, relative to the weighted radius."
     )
     solver: str = parameter(
-        "auto",
-        choice("auto", "reference", "ecos"),
-        'Solver of the cone programs: Clarabel ("auto" and "reference") or ECOS.',
+        "auto", choice("auto", "reference", "ecos"), 'Clarabel ("auto", "reference") or ECOS.'
     )
     tol: float = parameter(1e-6, positive(), "Maximum relative duality gap of an optimal solution.")
 
