@@ -111,7 +111,7 @@ def test_an_svm_whose_bound_is_lost_by_rounding_asks_to_scale_the_data(scale):
 def test_weights_whose_products_overflow_are_refused(wine, machine):
     assert isinstance(machine, WeightedClassifier)
     with pytest.raises(
-        ValueError, match=r"^sample_weight has values above 1e\+100.*scale the data$"
+        ValueError, match=r"^sample_weight has values above 1e\+100.*scale the weights$"
     ):
         machine.fit(*wine, np.full(len(wine[1]), 1e300))
 

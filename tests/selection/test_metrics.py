@@ -134,14 +134,15 @@ def test_a_search_has_the_tolerance_of_the_search_space_unless_one_is_given(monk
 
 
 @pytest.mark.parametrize("machine", ["svm", "fsvm", "sklearn.linear_model:LogisticRegression"])
-def test_a_choice_of_many_classes_ranks_by_the_decision_function(machine):
+def test_a_choice_of_many_classes_ranks_as_the_metric_does(machine):
     X, y = data(3)
     y = np.searchsorted(np.unique(y), y)
     made = make_machine(machine, **({"kernel": "linear"} if ":" not in machine else {}))
 
     def auc(model, X, y):
-        scores = getattr(model, "estimator", model).decision_function(X)
-        return METRICS["auc"].compute(y, scores, model.classes_)
+        model = getattr(model, "estimator", model)
+        ranked = getattr(model, "predict_proba", model.decision_function)
+        return METRICS["auc"].compute(y, ranked(X), model.classes_)
 
     grid = {"C": [0.1, 10.0]}
     found = select(made, X, y, grid, folds=3, metric="auc", tol=getattr(made, "tol", None))
