@@ -320,7 +320,6 @@ def _local_cluster(slots: int) -> Any:
     """
     check_platform()
     from multiprocessing import resource_tracker
-    from unittest.mock import patch
 
     import dask
     from distributed import LocalCluster
@@ -330,16 +329,18 @@ def _local_cluster(slots: int) -> Any:
 
     # the resource tracker is started before SIGINT is blocked, since its start unblocks SIGINT
     resource_tracker.ensure_running()
-    blocked = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    blocked, before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT}), {**os.environ}
     try:
         options = {"threads_per_worker": 1, "memory_limit": 0, "dashboard_address": None}
-        with patch.dict(os.environ):
-            return LocalCluster(n_workers=slots, silence_logs=logging.CRITICAL, **options)
+        return LocalCluster(n_workers=slots, silence_logs=logging.CRITICAL, **options)
     except RuntimeError as error:  # a worker imports the script that starts the run
         guard = "in a script, call mmbench below the line: if __name__ == '__main__':"
         raise UserError(f"scheduler local: no worker can be started ({error}); {guard}") from error
     finally:
         signal.pthread_sigmask(signal.SIG_SETMASK, blocked)
+        for name in os.environ.keys() - before:
+            del os.environ[name]
+        os.environ.update(before)
 
 
 def _queue_cluster(name: str, jobs: int, arguments: Mapping[str, Any]) -> tuple[Any, int]:
