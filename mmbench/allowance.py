@@ -129,9 +129,9 @@ class Shared:
     """A process-wide setting that several threads may change and restore at the same time.
 
     The first thread that enters the ``with`` block enters the context manager that `make` returns,
-    and the last thread that leaves the block leaves this context manager. If each thread had a
-    context manager of its own, a thread that enters second and leaves last would restore the
-    changed setting in place of the original setting.
+    and the last thread that leaves the block leaves this context manager. Separate context managers
+    would not restore the original setting: the second thread would save the setting that the first
+    thread has changed, and restore it when it leaves last.
     """
 
     def __init__(self, make: Callable[[], AbstractContextManager]):
