@@ -23,9 +23,9 @@ from mmbench.commands.listing import config_rows
 from mmbench.config.read import load_config
 from mmbench.machines import alias_of
 from mmbench.resources import CONFIGS
+from mmbench.results.published import published_rows
 from mmbench.tables.figures import title_of
 from mmbench.tables.layouts import find_layout
-from mmbench.tables.published import published_rows
 
 REFERENCE = Path(__file__).resolve().parents[2] / "results" / "reference"
 #: Metric of tables that print error rates in per cent, that is, 100 minus the accuracy.

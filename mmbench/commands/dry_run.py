@@ -30,11 +30,11 @@ from mmbench.jobs.store import Key, RecordStore, grouped, key_of
 from mmbench.machines import alias_of, machine_class
 from mmbench.machines.base.foreign import ForeignClassifier
 from mmbench.resources import REFERENCE
+from mmbench.results.statistics import LEVEL, detectable_difference
 from mmbench.running.memory import Sizes, estimate_bytes, stored_numbers
 from mmbench.running.progress import duration, readable, seconds_of
 from mmbench.running.runner import made_by_other_sources
 from mmbench.tables.results_folder import CSV, read_reference
-from mmbench.tables.statistics import LEVEL, detectable_difference
 
 if TYPE_CHECKING:
     from mmbench.commands.options import Experiment

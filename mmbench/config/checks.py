@@ -28,8 +28,8 @@ from mmbench.errors import did_you_mean
 from mmbench.machines import ALIASES, MACHINES, alias_of, machine_class
 from mmbench.machines.base.foreign import ForeignClassifier
 from mmbench.machines.base.joint_training import JointClassifier
+from mmbench.results.published import published_machines, published_rows, published_tables
 from mmbench.tables.layouts import LAYOUTS, check_able
-from mmbench.tables.published import published_machines, published_rows, published_tables
 from mmbench.tables.results_folder import REFERENCE
 
 #: Parameters that are not allowed in ``params`` and ``grid``, mapped to the key or option that sets

@@ -16,6 +16,15 @@ import numpy as np
 
 from mmbench.errors import SEVERITY
 from mmbench.jobs.store import Key, grouped
+from mmbench.results.statistics import (
+    LEVEL,
+    Ranks,
+    holm,
+    mcnemar_p,
+    paired_p,
+    rank_machines,
+    wins_and_losses,
+)
 from mmbench.selection.metrics import METRICS
 from mmbench.tables.frame import (
     CALIBRATION,
@@ -29,15 +38,6 @@ from mmbench.tables.frame import (
 )
 from mmbench.tables.protocol import grid_rows
 from mmbench.tables.sheet import KernelKey, Sheet
-from mmbench.tables.statistics import (
-    LEVEL,
-    Ranks,
-    holm,
-    mcnemar_p,
-    paired_p,
-    rank_machines,
-    wins_and_losses,
-)
 from mmbench.tables.table import (
     NOTHING,
     Column,

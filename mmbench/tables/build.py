@@ -6,10 +6,10 @@ from dataclasses import replace
 from typing import Any
 
 from mmbench.errors import UserError
+from mmbench.results.published import published_rows, table_of_experiment
 from mmbench.tables.blocks import embolden
 from mmbench.tables.frame import ACCURACY, METRIC, check_metrics, long_table
 from mmbench.tables.layouts import GENERIC, check_able, find_layout
-from mmbench.tables.published import published_rows, table_of_experiment
 from mmbench.tables.render import to_csv, to_latex, to_markdown
 from mmbench.tables.results_folder import Experiment, each
 from mmbench.tables.sheet import Sheet

@@ -32,8 +32,8 @@ from mmbench.errors import FINISHED, Status, UserError, did_you_mean, worst
 from mmbench.jobs.record import Record, merged
 from mmbench.jobs.store import Arrays, Key, PlannedCell, grouped
 from mmbench.machines import alias_of
-from mmbench.tables.published import STANDARD_ERROR
-from mmbench.tables.statistics import counting_sd, difference_se, fit_line, pair_points, z_value
+from mmbench.results.published import STANDARD_ERROR
+from mmbench.results.statistics import counting_sd, difference_se, fit_line, pair_points, z_value
 
 if TYPE_CHECKING:
     import pandas as pd

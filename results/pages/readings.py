@@ -31,12 +31,12 @@ import yaml
 from mmbench.config.plan import plan_of, replan
 from mmbench.config.read import load_config, set_value
 from mmbench.datasets.card_files import LOADER
+from mmbench.results.published import table_of_experiment
+from mmbench.results.statistics import counting_sd, difference_se, z_value
 from mmbench.tables.build import comparable, sheet_of
 from mmbench.tables.layouts import find_layout
-from mmbench.tables.published import table_of_experiment
 from mmbench.tables.render import to_csv
 from mmbench.tables.results_folder import read_results
-from mmbench.tables.statistics import counting_sd, difference_se, z_value
 
 ROOT = Path(__file__).resolve().parents[2]
 CONFIGS, REFERENCE = ROOT / "configs", ROOT / "results" / "reference"

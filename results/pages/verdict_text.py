@@ -23,6 +23,7 @@ import numpy as np
 
 from mmbench.config.plan import replan
 from mmbench.jobs.store import Key
+from mmbench.results.statistics import Posterior, Ranks, signed_rank_posterior
 from mmbench.tables import blocks as metrics
 from mmbench.tables.blocks import dataset_gaps, ranks_of, signed
 from mmbench.tables.build import draw_tables, sheet_of
@@ -33,7 +34,6 @@ from mmbench.tables.layouts.comparison import decimals_of, rope_of
 from mmbench.tables.render import to_csv
 from mmbench.tables.results_folder import read_results
 from mmbench.tables.sheet import KERNEL_LABELS, KernelKey
-from mmbench.tables.statistics import Posterior, Ranks, signed_rank_posterior
 from results.pages.reference_text import REFERENCE, Table, listing, rendered, write_or_check
 
 TEMPLATE = Path(__file__).with_suffix(".md.jinja")

@@ -10,7 +10,7 @@ from typing import Any
 import pandas as pd
 
 import mmbench
-from mmbench.tables.published import KIND, published_rows
+from mmbench.results.published import KIND, published_rows
 
 
 def table(folder: Path, fmt: str | None = None, **options: Any) -> str:

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from mmbench.config.read import config_of
-from mmbench.tables.statistics import z_value
+from mmbench.results.statistics import z_value
 from results.pages import readings as script
 from results.pages.readings import (
     NOT_RUN,

@@ -8,7 +8,7 @@ from pathlib import Path
 import pandas as pd
 import pytest
 
-from mmbench.tables.statistics import counting_sd, difference_se
+from mmbench.results.statistics import counting_sd, difference_se
 from results.pages import reference_text
 from results.pages.reference_text import PAGE, REFERENCE, TEMPLATE, Table, page
 

@@ -7,7 +7,7 @@ import pytest
 from helpers.drawn import cells_of, table
 from scipy.stats import t, ttest_1samp
 
-from mmbench.tables.statistics import paired_p
+from mmbench.results.statistics import paired_p
 
 MACHINES = ("m4", "svm", "mpm")
 

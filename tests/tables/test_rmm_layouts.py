@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from helpers.drawn import table
 
-from mmbench.tables.statistics import mcnemar_p
+from mmbench.results.statistics import mcnemar_p
 
 
 def lines_of(text: str, start: str) -> list[list[str]]:

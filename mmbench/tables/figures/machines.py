@@ -11,6 +11,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from mmbench.errors import UserError, converted
+from mmbench.results.statistics import LEVEL, Ranks
 from mmbench.tables.blocks import dataset_gaps, ranks_of, total_with_search
 from mmbench.tables.build import sheet_of
 from mmbench.tables.figures.style import colour, data_names, draw_panels, name_lines
@@ -18,7 +19,6 @@ from mmbench.tables.frame import ACCURACY
 from mmbench.tables.layouts.comparison import ROPE_PCT
 from mmbench.tables.results_folder import Experiment
 from mmbench.tables.sheet import KernelKey, Sheet
-from mmbench.tables.statistics import LEVEL, Ranks
 
 
 def draw_accuracies(experiment: Experiment, output: Path) -> str:

@@ -14,11 +14,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from mmbench.errors import UserError
+from mmbench.results.published import published_rows
+from mmbench.results.statistics import fit_line, pair_points
 from mmbench.tables.figures.style import COLUMN, colour, data_names, drawing
 from mmbench.tables.frame import Cell
-from mmbench.tables.published import published_rows
 from mmbench.tables.results_folder import Experiment
-from mmbench.tables.statistics import fit_line, pair_points
 
 if TYPE_CHECKING:
     import pandas as pd

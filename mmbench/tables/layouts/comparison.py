@@ -17,6 +17,15 @@ from string import ascii_uppercase
 import numpy as np
 
 from mmbench.jobs.store import Key, grouped
+from mmbench.results.statistics import (
+    LEVEL,
+    Ranks,
+    correlated_posterior,
+    holm,
+    rank_biserial,
+    signed_rank_posterior,
+    wilcoxon_p,
+)
 from mmbench.tables.blocks import (
     BETTER,
     MCNEMAR,
@@ -40,15 +49,6 @@ from mmbench.tables.blocks import (
 from mmbench.tables.compose import compose
 from mmbench.tables.frame import CONFUSION, COUNTED, METRIC
 from mmbench.tables.sheet import KernelKey, Sheet
-from mmbench.tables.statistics import (
-    LEVEL,
-    Ranks,
-    correlated_posterior,
-    holm,
-    rank_biserial,
-    signed_rank_posterior,
-    wilcoxon_p,
-)
 from mmbench.tables.table import NOTHING, Grid, Table, join, numbers, words
 
 #: Name of each paired test in the caption of the block of differences. The letter d stands for the

@@ -15,6 +15,8 @@ import numpy as np
 import pandas as pd
 
 from mmbench.jobs.store import Key
+from mmbench.results.published import published_rows
+from mmbench.results.statistics import LEVEL, best_and_worst, paired_p, win_tie_loss
 from mmbench.tables.blocks import (
     Side,
     by_machine,
@@ -30,9 +32,7 @@ from mmbench.tables.blocks import (
     total,
 )
 from mmbench.tables.frame import METRIC, STAGES, Row
-from mmbench.tables.published import published_rows
 from mmbench.tables.sheet import Sheet
-from mmbench.tables.statistics import LEVEL, best_and_worst, paired_p, win_tie_loss
 from mmbench.tables.table import (
     NOTHING,
     Column,

@@ -19,9 +19,9 @@ import numpy as np
 import pandas as pd
 
 from mmbench.jobs.store import Key
+from mmbench.results.statistics import mcnemar_p, wins_and_losses
 from mmbench.tables.blocks import FIRST, total
 from mmbench.tables.sheet import Sheet
-from mmbench.tables.statistics import mcnemar_p, wins_and_losses
 from mmbench.tables.table import (
     NOTHING,
     Column,

@@ -17,12 +17,12 @@ import numpy as np
 import pandas as pd
 
 from mmbench.jobs.store import Key, grouped
+from mmbench.results.statistics import LEVEL, holm, mcnemar_p, paired_p, wins_and_losses, z_value
 from mmbench.tables.blocks import total
 from mmbench.tables.frame import METRIC
 from mmbench.tables.report.pictures import Point, Spec, axis, rule, scatter
 from mmbench.tables.report.site import Site
 from mmbench.tables.report.view import View, run_facts, signed
-from mmbench.tables.statistics import LEVEL, holm, mcnemar_p, paired_p, wins_and_losses, z_value
 
 #: Names of the three tests: paired t-test, McNemar's test, and test based on standard errors.
 PAIRED, ROWS, MEANS = "paired t-test", "McNemar's test", "standard errors of both means"

@@ -11,12 +11,12 @@ from helpers.planned import config_names
 
 import mmbench.tables
 from mmbench.errors import UserError
-from mmbench.tables.layouts import LAYOUTS, find_layout
-from mmbench.tables.published import (
+from mmbench.results.published import (
     published_machines,
     published_tables,
     table_of_experiment,
 )
+from mmbench.tables.layouts import LAYOUTS, find_layout
 
 TRANSCRIPTS = Path(__file__).resolve().parents[3] / "shared" / "papers" / "tables"
 

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mmbench.tables.statistics import counting_sd, difference_se, z_value
+from mmbench.results.statistics import counting_sd, difference_se, z_value
 
 
 @given(st.integers(2, 2000), st.data())

@@ -29,7 +29,7 @@ KIND = {"value": float, "std": float, "degree": int, "n_train": int, "n_test": i
 
 def published_tables() -> list[str]:
     """Return the names of the published tables."""
-    folder = files("mmbench.tables").joinpath("published")
+    folder = files("mmbench.results").joinpath("published")
     return sorted(f.name.removesuffix(".csv") for f in folder.iterdir() if f.name.endswith(".csv"))
 
 
@@ -41,7 +41,7 @@ def published_rows(table: str) -> tuple[Mapping[str, Any], ...]:
     """
     if table not in published_tables():
         raise UserError(f"no published table {table!r}{did_you_mean(table, published_tables())}")
-    path = files("mmbench.tables").joinpath("published", f"{table}.csv")
+    path = files("mmbench.results").joinpath("published", f"{table}.csv")
     with path.open(encoding="utf-8") as text:
         return tuple(map(_read, csv.DictReader(text)))
 
