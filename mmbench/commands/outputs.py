@@ -5,31 +5,20 @@ from __future__ import annotations
 import gzip
 import shutil
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import replace
 from pathlib import Path
 from typing import IO
 
 import pandas as pd
 
 from mmbench.commands.options import Say
-from mmbench.config.plan import replan
 from mmbench.errors import UserError, converted, did_you_mean, extra
 from mmbench.jobs.store import CONFIG, RecordStore, write_output
-from mmbench.tables.build import arrange, check_names, draw_tables, sheet_of
+from mmbench.results import load
+from mmbench.results.folder import each, folders_in, read_results
+from mmbench.tables.build import arrange, check_names, draw_tables, laid_out
 from mmbench.tables.figures import check_figure, choose, draw_figure
-from mmbench.tables.frame import SPLIT_COLUMNS
 from mmbench.tables.render import csv_text
-from mmbench.tables.results_folder import (
-    DAMAGED,
-    PREDICTION_COLUMNS,
-    each,
-    folders_in,
-    prediction_rows,
-    read_results,
-    split_rows,
-)
-from mmbench.tables.sheet import has_other_code
-from mmbench.tables.table import Table
+from mmbench.tables.text import Table
 
 __all__ = ["TableText", "export", "figure", "report", "table"]
 
@@ -111,15 +100,13 @@ def table(
     output = None if output is None else Path(output)
     fmt, metrics = _format(output, fmt, TABLE_FORMATS), tuple(metrics)
     check_names(layout, metrics)
-    read = read_results(_paths(results), replan, mix, say)
-    if include_failed:
-        read = [replace(experiment, include_failed=True) for experiment in read]
+    read = read_results(_paths(results), mix, say, include_failed)
     text = draw_tables(read, fmt, layout, say, metrics, bold)
     if output is not None:
         _write(output, lambda file: file.write(text.encode()), "cannot write the table")
     found = TableText(text)
     found.tables = lambda: each(
-        lambda experiment: arrange(sheet_of(experiment, layout, metrics), bold), read, silent
+        lambda one: arrange(laid_out(one, layout, metrics), bold), read, silent
     )
     return found
 
@@ -147,7 +134,7 @@ def figure(name: str, results: Folders, output: str | Path | None = None, say: S
     """
     output = None if output is None else Path(output)
     check_figure(name, output)
-    chosen = choose(name, read_results(_paths(results), replan, say=say))
+    chosen = choose(name, read_results(_paths(results), say=say))
     output = output or (chosen.folder if chosen.has_records else Path()) / f"{name}.png"
     numbers = draw_figure(name, chosen, output)
     say(f"written to {output}")
@@ -178,37 +165,7 @@ def report(
     """
     from mmbench.tables.report import write_report
 
-    return write_report(read_results(_paths(results), replan, mix, say), Path(output), say)
-
-
-def frame(results: Folders, predictions: bool = False, say: Say = silent) -> pd.DataFrame:
-    """Return stored records as a data frame with one row per split.
-
-    If `predictions` is true, the data frame instead has one row per test row of each split.
-    """
-    paths = _paths(results)
-    make = prediction_rows if predictions else split_rows
-    columns = PREDICTION_COLUMNS if predictions else SPLIT_COLUMNS
-    parts = []
-    for item in read_results(paths, replan, say=say):
-        if item.has_records:
-            parts.append(pd.DataFrame(make(item), columns=list(columns)))
-            for remark in item.remarks:
-                say(f"{item.folder}: {remark}")
-            if changed := sum(map(has_other_code, item.records)):
-                say(f"{item.folder}: {changed} of {len(item.records)} records are by other code")
-        elif item.splits and not predictions:
-            with converted(f"{item.splits}: not a split table of mmbench", *DAMAGED):
-                splits = pd.read_csv(item.splits, keep_default_na=False, na_values=[""])
-            splits, texts = splits.reindex(columns=list(columns)), ["reason", "kernel"]
-            splits[texts] = splits[texts].astype(object).fillna("")
-            parts.append(splits)
-    if not parts:
-        raise UserError(f"{paths[0]}: contains only tables, no records to export")
-    rows = pd.concat([part.astype(object) for part in parts], ignore_index=True).convert_dtypes()
-    types = {name: "Float64" for name in rows if rows[name].isna().all()}
-    types |= {"degree": "Int64", "size": "Int64", "fingerprint": "string"}
-    return rows.astype({name: types[name] for name in types if name in rows})
+    return write_report(read_results(_paths(results), mix, say), Path(output), say)
 
 
 def export(
@@ -246,7 +203,7 @@ def export(
     fmt = _format(output, fmt, EXPORT_FORMATS)
     if fmt == "parquet" and output is None:
         raise UserError("the format parquet needs --output FILE")
-    rows = frame(results, predictions, say)
+    rows = load(*_paths(results), predictions=predictions, say=say)
     if output is None:
         return csv_text(rows)
     if fmt == "parquet":

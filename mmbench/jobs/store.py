@@ -28,6 +28,7 @@ from collections import Counter
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass, field, replace
+from functools import cached_property
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Annotated, Any, NamedTuple, TypeVar
 from zipfile import ZipFile
@@ -244,7 +245,7 @@ class Plan:
     config_sha256: str = ""
     config: str = ""
 
-    @property
+    @cached_property
     def jobs(self) -> frozenset[str]:
         """Keys of all jobs."""
         return frozenset(key for cell in self.cells for key in cell.jobs)
@@ -283,8 +284,19 @@ class Plan:
         BadRecord
             If the text is damaged, or if an entry has a wrong type; the message names the entry.
         """
+        return cls.of(unseal(text, PLAN_SCHEMA))
+
+    @classmethod
+    def of(cls, content: Mapping[str, Any]) -> Plan:
+        """Return the plan with the given content in JSON types.
+
+        Raises
+        ------
+        BadRecord
+            If an entry has a wrong type; the message names the entry.
+        """
         try:
-            return TypeAdapter(cls).validate_python(unseal(text, PLAN_SCHEMA))
+            return TypeAdapter(cls).validate_python(content)
         except ValidationError as error:
             raise BadRecord(first_fault(error)) from None
 
