@@ -54,6 +54,8 @@ COUNTED = _METRICS[:3]
 CERTIFIED = ("worst_violation", "worst_gap", "median_gap", "gap_tolerance", "gaps_above_tolerance")
 #: Metrics of the certificates of all fits of a machine, in addition to `CERTIFIED`.
 TOTALS = ("n_gaps", "at_coefficient_limit")
+#: Metric of the M4: share of the training rows in its reduced problem, in per cent.
+KEPT = "kept_pct"
 #: Marks of the comparison with published values; see `marked`.
 IN_BAND, ALL_IN_BAND, OUT_OF_BAND = "✓", "~", "✗"
 #: Half width of the comparison band, in standard errors: 2 plus a margin for rounding errors.
@@ -118,6 +120,15 @@ def certificates(splits: Iterable[Row]) -> dict[str, Any]:
         "n_gaps": len(gaps),
         "at_coefficient_limit": limited,
     }
+
+
+def kept_share(splits: Iterable[Row]) -> float | None:
+    """Return the mean share of the training rows that the M4 keeps in its reduced problem, in per
+    cent; None if the machine does not reduce the problem.
+    """
+    first = ((s, s.certificates[0].get("extra", {})) for s in splits if s.certificates)
+    shares = [100 * extra["kept"] / split.n_train for split, extra in first if "kept" in extra]
+    return fmean(shares) if shares else None
 
 
 def counts(splits: Iterable[Row], column: str) -> Counter[str]:

@@ -23,6 +23,7 @@ from mmbench.results.cells import (
     AVERAGED,
     CERTIFIED,
     CONFUSION,
+    KEPT,
     METRIC,
     NO_CERTIFICATES,
     TOTALS,
@@ -33,6 +34,7 @@ from mmbench.results.cells import (
     certificates,
     compared,
     counted,
+    kept_share,
     mean_of,
     note_of,
     rows_of,
@@ -40,6 +42,7 @@ from mmbench.results.cells import (
     status_of,
 )
 from mmbench.results.splits import CODE, SECONDS, value_of
+from mmbench.results.statistics import fit_line, pair_accuracies, pair_points
 from mmbench.selection.metrics import METRICS
 
 if TYPE_CHECKING:
@@ -47,6 +50,9 @@ if TYPE_CHECKING:
 
 #: Type of a pair: name of a kernel, and degree of a polynomial kernel (else None).
 KernelKey = tuple[str, int | None]
+#: Prefix of the metrics of the regression of accuracy on margin ratio. The regression has one point
+#: per separable pair of classes.
+LINE = "regression_"
 #: Type that identifies a split: (repeat, fold, seed).
 Split = tuple[int, int, int]
 #: Function that returns further rows of the frame ``cells`` as pairs (key, entries of the row).
@@ -166,6 +172,22 @@ class Results:
     def _values(self) -> dict[tuple[str, str], float | str]:
         return {}
 
+    def first(self, key: Key) -> Row | None:
+        """Return the first split of a cell with a result, or None."""
+        done = (row for row in self.by_cell.get(key, ()) if row.accuracy_pct is not None)
+        return min(done, key=lambda row: (row.repeat, row.fold, row.seed), default=None)
+
+    def fits_with_accuracy(self, row: Row) -> list[dict[str, Any]]:
+        """Return the certificates of a split of the MMRM with the accuracy of each pair of classes
+        on its test rows, as the entry ``accuracy_pct``.
+        """
+        fits = row.certificates or []
+        arrays = self.arrays(row.record) if "accuracy_pct" not in fits[0] else {}
+        if "decisions" not in arrays:
+            return fits
+        accuracies = pair_accuracies([fit["pair"] for fit in fits], arrays)
+        return [{**fit, "accuracy_pct": a} for fit, a in zip(fits, accuracies, strict=True)]
+
     def hits(self, key: Key, split: tuple[int, ...]) -> Any:
         """Return which test rows of a split are classified correctly, as a boolean array of shape
         (n_test,), or None if no predictions are stored.
@@ -245,15 +267,38 @@ class Results:
                 if fits[name] is not None:
                     entries = {"metric": name, "measured": fits[name], "n": len(done)}
                     yield key, heads[key] | entries
+            if (kept := kept_share(done)) is not None:
+                yield key, heads[key] | {"metric": KEPT, "measured": kept, "n": len(done)}
             for parameter in selected(done):
                 yield key, {**heads[key], **parameter}
         for key, head in heads.items():
             done = [s for s in self.by_cell.get(key, []) if s.accuracy_pct is not None]
             for row in self._metric_rows(key, head) if done else ():
                 yield key, row
+        for key, head in heads.items():
+            for row in self._line_rows(key) if (key, f"{LINE}slope") in known else ():
+                yield (
+                    key,
+                    compared({**head, **row}, (), known.get((key, row["metric"])), False, True),
+                )
         for key, row in self.derive(self) if self.derive else ():
             found = known.get((key, row["metric"]))
             yield key, compared({**heads.get(key, {}), **row}, (), found, False, True)
+
+    def _line_rows(self, key: Key) -> Iterable[dict[str, Any]]:
+        """Yield the rows of the least-squares line of accuracy on margin ratio, with one point per
+        separable pair of classes.
+
+        There is no comparison band, for two reasons: the paper states no standard errors, and the
+        published and the measured line are dependent, since both are fitted to the same pairs.
+        """
+        first = self.first(key)
+        points = pair_points(self.fits_with_accuracy(first)) if first else None
+        if points is None or (line := fit_line(points)) is None:
+            return
+        errors, n = (line.stderr, line.intercept_stderr, None, None), int(points.separable.sum())
+        for name, value, error in zip(("slope", "intercept", "r", "p"), line, errors, strict=False):
+            yield {"metric": f"{LINE}{name}", "measured": value, "se": error, "n": n}
 
     def _metric_rows(self, key: Key, head: dict[str, Any]) -> Iterable[dict[str, Any]]:
         """Yield the rows of metrics that are computed from stored predictions.

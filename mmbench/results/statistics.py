@@ -484,33 +484,43 @@ def _weights(n: int) -> NDArray:
 MIN_POINTS = 3
 
 
-def pair_points(
-    per_pair: Sequence[Mapping[str, Any]], arrays: Mapping[str, NDArray]
-) -> pd.DataFrame:
+def pair_accuracies(
+    pairs: Sequence[Sequence[Any]], arrays: Mapping[str, NDArray]
+) -> list[float | None]:
+    """Return the accuracy of each pair of classes on the test rows of the two classes, in per cent;
+    None for a pair without test rows.
+
+    `arrays` contains ``decisions``, of shape (n_test, n_pairs), and the class labels ``y_test``.
+    If a decision value is at least 0, the second class of the pair is predicted.
+    """
+    truth, found = arrays["y_test"].astype(str), list[float | None]()
+    for pair, decisions in zip(pairs, arrays["decisions"].T, strict=True):
+        negative, positive = map(str, pair)
+        rows = (truth == negative) | (truth == positive)
+        hits = (decisions[rows] >= 0) == (truth[rows] == positive)
+        found.append(float(100 * np.mean(hits)) if rows.any() else None)
+    return found
+
+
+def pair_points(fits: Sequence[Mapping[str, Any]]) -> pd.DataFrame:
     """Return a data frame with the margin ratio and the accuracy of each pair of classes.
 
     Pairs of classes without a margin ratio or without test rows are left out. The columns of the
     data frame are ``pair``, ``ratio``, ``accuracy`` and ``separable``. The margin ratio is computed
-    from the training rows of the two classes. The accuracy of a pair of classes is measured on the
-    test rows of the two classes: it is the percentage of rows that the binary classifier of the
-    pair predicts correctly. A pair of classes is separable if all slacks of the MMRM are zero.
+    from the training rows of the two classes, and the accuracy from their test rows; see
+    `pair_accuracies`. A pair of classes is separable if all slacks of the MMRM are zero.
 
-    `per_pair` contains the certificates of an MMRM, one per pair of classes. `arrays` contains two
-    arrays of the MMRM's record: ``decisions``, of shape (n_test, n_pairs), and the class labels
-    ``y_test``. Column k of ``decisions`` contains the decision values of the pair ``per_pair[k]``.
-    If a decision value is at least 0, the second class of the pair is predicted.
+    `fits` contains the certificates of an MMRM with the entry ``accuracy_pct``.
     """
     import pandas as pd
 
-    truth = arrays["y_test"].astype(str)
-    points = []
-    for fit, decisions in zip(per_pair, arrays["decisions"].T, strict=True):
-        negative, positive = map(str, fit["pair"])
-        rows = (truth == negative) | (truth == positive)
-        ratio, separable = fit["extra"].get("margin_ratio"), fit["extra"].get("separable", True)
-        if ratio is not None and rows.any():
-            accuracy = 100 * np.mean((decisions[rows] >= 0) == (truth[rows] == positive))
-            points.append((f"{negative}/{positive}", ratio, accuracy, bool(separable)))
+    points = [
+        ("/".join(map(str, fit["pair"])), ratio, fit["accuracy_pct"], bool(separable))
+        for fit in fits
+        if (ratio := fit["extra"].get("margin_ratio")) is not None
+        if fit.get("accuracy_pct") is not None
+        for separable in [fit["extra"].get("separable", True)]
+    ]
     return pd.DataFrame(points, columns=["pair", "ratio", "accuracy", "separable"])
 
 
