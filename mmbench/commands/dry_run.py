@@ -20,9 +20,7 @@ import numpy as np
 from mmbench.commands.experiments import PlannedExperiment, plan_experiments
 from mmbench.commands.listing import aligned
 from mmbench.commands.options import Options
-from mmbench.commands.outputs import frame
 from mmbench.config.grids import n_points
-from mmbench.config.plan import replan
 from mmbench.datasets import DatasetRef, load_dataset
 from mmbench.errors import UserError
 from mmbench.jobs.job import Job
@@ -30,11 +28,12 @@ from mmbench.jobs.store import Key, RecordStore, grouped, key_of
 from mmbench.machines import alias_of, machine_class
 from mmbench.machines.base.foreign import ForeignClassifier
 from mmbench.resources import REFERENCE
+from mmbench.results import load
+from mmbench.results.folder import CSV, read_reference
 from mmbench.results.statistics import LEVEL, detectable_difference
 from mmbench.running.memory import Sizes, estimate_bytes, stored_numbers
 from mmbench.running.progress import duration, readable, seconds_of
 from mmbench.running.runner import made_by_other_sources
-from mmbench.tables.results_folder import CSV, read_reference
 
 if TYPE_CHECKING:
     from mmbench.commands.options import Experiment
@@ -99,7 +98,7 @@ def _power(experiment: PlannedExperiment) -> list[str]:
     # the variances of the differences are estimated from the first folder that contains records
     for source, folder in folders.items():
         try:
-            rows = frame(folder).fillna({"degree": 0, "size": 0})
+            rows = load(folder).fillna({"degree": 0, "size": 0})
         except UserError:
             continue
         rows = rows.assign(kernel=rows.kernel.mask(rows.kernel == "", rows.machine.map(kernels)))
@@ -171,7 +170,7 @@ def _stored(experiment: PlannedExperiment, rerun: str | None) -> tuple[set[str],
 
 def reference_seconds(folder: Path) -> dict[Key, float]:
     """Return the mean seconds per job in each cell of the reference table."""
-    frame = read_reference(folder, replan(folder)).frame if (folder / CSV).is_file() else None
+    frame = read_reference(folder).cells if (folder / CSV).is_file() else None
     if frame is None:
         return {}
     timed = frame[frame.metric.str.startswith("seconds_")].dropna(subset="measured")

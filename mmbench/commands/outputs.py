@@ -8,14 +8,19 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import IO
 
-import pandas as pd
-
 from mmbench.commands.options import Say
 from mmbench.errors import UserError, converted, did_you_mean, extra
 from mmbench.jobs.store import CONFIG, RecordStore, write_output
 from mmbench.results import load
-from mmbench.results.folder import each, folders_in, read_results
-from mmbench.tables.build import arrange, check_names, draw_tables, laid_out
+from mmbench.results.folder import (
+    CSV,
+    FACTS,
+    facts_text,
+    folders_in,
+    frames_of,
+    read_results,
+)
+from mmbench.tables.build import check_names, draw_tables, laid_out, tables_of
 from mmbench.tables.figures import check_figure, choose, draw_figure
 from mmbench.tables.render import csv_text
 from mmbench.tables.text import Table
@@ -105,9 +110,9 @@ def table(
     if output is not None:
         _write(output, lambda file: file.write(text.encode()), "cannot write the table")
     found = TableText(text)
-    found.tables = lambda: each(
-        lambda one: arrange(laid_out(one, layout, metrics), bold), read, silent
-    )
+    found.tables = lambda: [
+        table for one in read for table in tables_of(one, layout, metrics, bold)
+    ]
     return found
 
 
@@ -188,7 +193,9 @@ def export(
         the default is CSV.
     output : path, optional
         File to write. A CSV file is compressed if its name ends in ``.csv.gz``. Without `output`,
-        the records are returned as text.
+        the records are returned as text. In an existing folder, a folder per experiment is
+        written with all frames, facts and printed tables, which every command reads like the
+        results themselves.
     predictions : bool
         Whether to write one row per test row instead of one row per split.
     say : callable, optional
@@ -200,6 +207,8 @@ def export(
         If no folder contains records, or if the file cannot be written.
     """
     output = None if output is None else Path(output)
+    if output is not None and output.is_dir():
+        return _write_references(results, output, say)
     fmt = _format(output, fmt, EXPORT_FORMATS)
     if fmt == "parquet" and output is None:
         raise UserError("the format parquet needs --output FILE")
@@ -216,6 +225,26 @@ def export(
         content = gzip.compress(text, mtime=0) if output.suffix.lower() == ".gz" else text
         _write(output, lambda file: file.write(content), "cannot be written")
     return f"{len(rows)} rows written to {output}"
+
+
+def _write_references(results: Folders, target: Path, say: Say) -> str:
+    """Write the frames, the facts and the printed tables of experiments into a folder."""
+    found = read_results(_paths(results), say=say)
+    for one in found:
+        folder, laid = target / one.name, laid_out(one)
+        if (folder / CONFIG).exists():
+            raise UserError(f"{folder}: holds records; give another folder with --output")
+        with converted(f"{folder}: cannot be written", OSError):
+            folder.mkdir(parents=True, exist_ok=True)
+        for name, frame in frames_of(laid).items():
+            text = csv_text(frame).encode()
+            content = gzip.compress(text, mtime=0) if name.endswith(".gz") else text
+            _write(folder / name, lambda file, c=content: file.write(c), "cannot be written")
+        texts = {FACTS: facts_text(laid), "table.md": draw_tables([one])}
+        texts["table.tex"] = draw_tables([one], "latex")
+        for name, text in texts.items():
+            _write(folder / name, lambda file, t=text: file.write(t.encode()), "cannot be written")
+    return f"{len(found)} experiments written to {target}"
 
 
 def clean(results: Folders, remove: bool = False) -> list[str]:

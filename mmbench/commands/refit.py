@@ -10,13 +10,12 @@ from pathlib import Path
 from statistics import mean
 from typing import TYPE_CHECKING, Any
 
-from mmbench.config.plan import replan
 from mmbench.config.read import load_config
 from mmbench.errors import UserError, converted, did_you_mean, listed
 from mmbench.jobs.record import Choice, middle, plain
 from mmbench.jobs.store import CONFIG, grouped, key_of, write_output
 from mmbench.jobs.train import fit_selected, job_seeds, make_machine
-from mmbench.tables.results_folder import read_results
+from mmbench.results.folder import read_results
 
 if TYPE_CHECKING:
     from sklearn.pipeline import Pipeline
@@ -137,13 +136,14 @@ def _records(
 
     An argument that is None is chosen as described in `refit`.
     """
-    found = read_results([folder], replan)
+    found = read_results([folder])
     if len(found) != 1:
         names = listed([str(one.folder) for one in found])
         raise UserError(f"{folder}: contains several experiments; give one of {names}")
     # the records are in the order of the table, so that the first machine in the table is chosen if
     # several machines have the best mean accuracy
-    records = [row["source"] for cell in found[0].cells for row in cell.counted]
+    counted = (row for key in found[0].by_cell for row in found[0].counted(key))
+    records = [found[0].records[row.record] for row in counted if found[0].has_records]
     if not records:
         raise UserError(f"{folder}: no finished record of a machine without failed fits")
     if machine is None:

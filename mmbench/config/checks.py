@@ -30,7 +30,7 @@ from mmbench.machines.base.foreign import ForeignClassifier
 from mmbench.machines.base.joint_training import JointClassifier
 from mmbench.results.published import published_machines, published_rows, published_tables
 from mmbench.tables.layouts import LAYOUTS, check_able
-from mmbench.tables.results_folder import REFERENCE
+from mmbench.results.folder import REFERENCE
 
 #: Parameters that are not allowed in ``params`` and ``grid``, mapped to the key or option that sets
 #: the parameter.

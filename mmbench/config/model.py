@@ -48,7 +48,7 @@ from mmbench.errors import UserError, converted
 from mmbench.jobs.job import NESTED, SelectRef
 from mmbench.jobs.limits import Limits, parse_limits
 from mmbench.selection.metrics import check_selectable
-from mmbench.tables.frame import check_metrics
+from mmbench.results.cells import check_metrics
 
 #: Batch systems on which jobs can run.
 Queue = Literal["slurm", "pbs", "sge", "lsf"]

@@ -62,9 +62,9 @@ def typed(frame: str, table: pd.DataFrame) -> pd.DataFrame:
         if kind in ("text", "json"):
             made[name] = given.astype(object).where(given.notna(), "")
         else:
-            if kind == "flag":
-                given = given.replace({"True": True, "False": False, "": None})
-            elif given.dtype == object:
-                given = pd.to_numeric(given.replace("", None))
+            if not pd.api.types.is_numeric_dtype(given):  # texts of a CSV file
+                known = given.astype(object).where(given.notna() & (given != ""), None)
+                truth = known.map({"True": True, "False": False, True: True, False: False})
+                given = truth if kind == "flag" else pd.to_numeric(known)
             made[name] = given.astype(DTYPES[kind])
     return pd.DataFrame({**made, **{name: table[name] for name in others}}, table.index)

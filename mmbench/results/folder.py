@@ -309,6 +309,27 @@ def _json(value: Any) -> str:
     return json.dumps(plain(value), ensure_ascii=False)
 
 
+def frames_of(results: Results) -> dict[str, pd.DataFrame]:
+    """Return the frames of a reference folder by file name, as they are written."""
+    splits = results.splits
+    if results.has_records:
+        rows = (row for rows in results.by_cell.values() for row in rows)
+        fits = {
+            r.record: results.fits_with_accuracy(r) for r in rows if _has_ratios(r.certificates)
+        }
+        given = zip(splits.record, splits.certificates, strict=True)
+        splits = splits.assign(certificates=[fits.get(key, value) for key, value in given])
+    cells = as_text("cells", results.cells[names("cells")], results.foreign)
+    cells = cells if cells["size"].notna().any() else cells.drop(columns="size")
+    made = {CSV: cells, SPLITS: as_text("splits", splits, results.foreign)}
+    pairs = results.pairs
+    return made | ({PAIRS: as_text("pairs", pairs)} if len(pairs) else {})
+
+
+def _has_ratios(fits: Any) -> bool:
+    return bool(fits) and "margin_ratio" in fits[0].get("extra", {})
+
+
 def facts_text(results: Results) -> str:
     """Return the text of the file ``facts.json`` of a reference folder."""
     plan = {**asdict(results.plan), "config": "", "config_sha256": ""}

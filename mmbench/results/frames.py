@@ -41,6 +41,7 @@ from mmbench.results.cells import (
     selected,
     status_of,
 )
+from mmbench.results.columns import names, typed
 from mmbench.results.splits import CODE, SECONDS, value_of
 from mmbench.results.statistics import fit_line, pair_accuracies, pair_points
 from mmbench.selection.metrics import METRICS
@@ -205,6 +206,15 @@ class Results:
         return self.rule == "official" or (
             not self.has_records and len({r.split_hash for r in self.by_cell.get(key, ())}) == 1
         )
+
+    @cached_property
+    def pairs(self) -> pd.DataFrame:
+        """The frame ``pairs``."""
+        import pandas as pd
+
+        if self.stored_pairs is not None:
+            return self.stored_pairs
+        return typed("pairs", pd.DataFrame(columns=names("pairs"), dtype=object))
 
     @cached_property
     def stored_disagreements(self) -> dict[tuple[Key, Key], tuple[int, int]]:

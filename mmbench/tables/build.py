@@ -12,7 +12,7 @@ from mmbench.results.frames import Results
 from mmbench.results.published import published_rows, table_of_experiment
 from mmbench.tables.layouts import GENERIC, check_able, find_layout
 from mmbench.tables.render import to_csv, to_latex, to_markdown
-from mmbench.tables.text import Table
+from mmbench.tables.text import Table, without_bold
 
 
 def check_names(layout: str | None, metrics: Sequence[str] = ()) -> None:
@@ -32,13 +32,14 @@ def draw_tables(
     layout: str | None = None,
     say: Callable[[str], object] = lambda line: None,
     metrics: Sequence[str] = (),
+    bold: bool = True,
 ) -> str:
     """Return the tables of experiments as text, with measured values beside published values.
 
     The format ``csv`` does not depend on the layout: the text is the frame ``cells``. The arguments
     `layout` and `metrics` replace the settings of the same names in the configurations. If
     `metrics` are given and the configured layout can only show accuracies, the generic layout is
-    used.
+    used. If `bold` is false, no value is bold.
 
     If the layout cannot show an experiment, `say` is called with a message. Raises UserError if the
     layout is unknown, or if the layout cannot show any of the experiments.
@@ -46,9 +47,23 @@ def draw_tables(
     write = {"markdown": to_markdown, "latex": to_latex}.get(fmt)
     if write is None:
         return to_csv(each(lambda item: laid_out(item, layout, metrics), experiments, say))
-    return "\n".join(
-        each(lambda item: write(arrange(laid_out(item, layout, metrics))), experiments, say)
-    )
+
+    def draw(item: Results) -> str:
+        return "\n".join(write(table) for table in tables_of(item, layout, metrics, bold))
+
+    return "\n".join(each(draw, experiments, say))
+
+
+def tables_of(
+    results: Results,
+    layout: str | None = None,
+    metrics: Sequence[str] = (),
+    bold: bool = True,
+) -> list[Table]:
+    """Return the tables of an experiment: in one layout, or in all layouts of a reference."""
+    layouts = [layout] if layout or metrics else results.facts.get("layouts", [None])
+    tables = [arrange(laid_out(results, name, metrics)) for name in layouts]
+    return tables if bold else list(map(without_bold, tables))
 
 
 def laid_out(results: Results, layout: str | None = None, metrics: Sequence[str] = ()) -> Results:
@@ -60,12 +75,15 @@ def laid_out(results: Results, layout: str | None = None, metrics: Sequence[str]
         layout = GENERIC if metrics and not find_layout(plan.layout).any_metric else plan.layout
     if results.sized:
         check_able(layout, "sized", "several training sizes")
-    if metrics and not results.has_records:
-        raise UserError(f"{results.folder}: --metric needs records, not only a table")
     chosen = find_layout(layout)
     table = chosen.published or table_of_experiment(results.name)
     published = comparable(table, plan.published_as) if table else []
-    names = metrics or (plan.metrics if chosen.any_metric and results.has_records else ())
+    names = metrics or (plan.metrics if chosen.any_metric else ())
+    if results.stored is not None:
+        known = {ACCURACY, *results.stored.metric}
+        if lost := [name for name in metrics if name not in known]:
+            raise UserError(f"{results.folder}: --metric {lost[0]} needs records, not only a table")
+        names = [name for name in names if name in known]
     return replace(
         results,
         layout=layout,

@@ -155,13 +155,12 @@ def remarks(results: Results) -> list[str]:
     """Return sentences on the whole run: leaks, damaged records, computers, and code."""
     rows, facts = rows_with_protocol(results), results.facts
     leak = any((row.selection or {}).get("scope") == "test" for row in rows)
-    smoke = results.plan.smoke and results.has_records
     computers = [
         f"Run with mmbench {mmbench}, Python {python}, {computer}; pairs of classes trained at a "
         f"time: {' or '.join(map(str, pairs))}."
         for mmbench, python, computer, pairs in facts["computers"]
     ]
-    return [*[LEAK][:leak], *[SMOKE][:smoke], *results.remarks, *computers, *_code(facts)]
+    return [*[LEAK][:leak], *[SMOKE][: results.plan.smoke], *results.remarks, *computers, *_code(facts)]
 
 
 def _code(facts: Any) -> list[str]:

@@ -166,6 +166,16 @@ def cited(grids: Iterable[Grid]) -> tuple[list[Grid], dict[str, list[Key]]]:
     return made, notes
 
 
+def without_bold(table: Table) -> Table:
+    """Return a table in which no value is bold."""
+
+    def light(cell: Shown) -> Shown:
+        return replace(cell, bold=False) if isinstance(cell, Text) else cell
+
+    grids = [replace(g, rows=[list(map(light, row)) for row in g.rows]) for g in table.grids]
+    return replace(table, grids=grids)
+
+
 def citations(grid: Grid) -> list[int]:
     """Return the numbers of the footnotes that a block cites."""
     cells = (cell for row in [*grid.rows, [grid.caption]] for cell in row)
