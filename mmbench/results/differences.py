@@ -65,8 +65,8 @@ class How(StrEnum):
 class Difference:
     """The difference between two machines on one data set, and the parts of its variance.
 
-    Percentage points of accuracy and their squares are the units of all variances, or the unit of
-    another metric and its square.
+    The unit of d is a percentage point of accuracy, or the unit of another metric; the unit of a
+    variance is its square. The fields and `se`, `df` are the columns of the frame ``pairs``.
     """
 
     #: Rule of the splits: a rule of `SplitRef`, or `NEW_DRAWS`.
@@ -84,7 +84,8 @@ class Difference:
     V_rows: float
     #: Percentage of test rows that exactly one of the two machines predicts correctly.
     q: float
-    #: Variance of d over training sets; infinite if it cannot be estimated.
+    #: Variance, over training sets, of the difference between two trained machines; infinite if it
+    #: cannot be estimated.
     A: float
     #: Numbers of rows on which the first machine is right in more splits than the second machine,
     #: and in fewer splits. In one split, they are the two counts of McNemar's test.
@@ -164,7 +165,7 @@ class Difference:
         """Return the difference that the test between `m` machines finds with probability `POWER`;
         NaN without a test.
 
-        Before a run, ``replace(difference, k=planned)`` takes the variances from earlier results.
+        Before a run, ``replace(earlier, k=planned)`` takes the variances from earlier results.
         """
         return self.critical(m) + float(ndtri(POWER)) * self.se
 
@@ -225,7 +226,8 @@ def difference(
     A metric without a value per row, such as the AUC, has no `rows`. Two runs of one machine are
     compared as two machines: the later minus the earlier run. Cells of one data set, such as two
     kernels, are compared together by the sums of their `differences` and of their `rows`. With the
-    results of one machine as `differences` and `rows`, the standard error is that of its mean.
+    results of one machine as `differences` and `rows`, the result has the standard error of the
+    mean of this machine.
 
     Examples
     --------
