@@ -264,6 +264,35 @@ def mmrm_grid() -> Rows:
     yield list(map(str, cells.values()))
 
 
+def tests_over_splits() -> Rows:
+    """Yield the levels and the power of tests over splits, from ``tests_over_splits.csv``."""
+    table = pd.read_csv(FILE.with_name("tests_over_splits.csv"))
+    shifts = ("0.5", "1", "2", "4")
+    heads = ["paired t-test: level", "corrected t-test: level", "power", "rule: level", "power"]
+    yield ["Protocol", *heads]
+    yield ["---", *["---:"] * len(heads)]
+    for protocol, own in table.groupby("protocol", sort=False):
+        spread = np.sqrt((own.rule * (100 - own.rule) / own.pools).sum()) / len(own)
+        texts = [level_of(own.t), level_of(own.nb), powers(own, "nb", shifts)]
+        yield [
+            str(protocol),
+            *texts,
+            f"{level_of(own.rule)} ± {spread:.1f}",
+            powers(own, "rule", shifts),
+        ]
+
+
+def level_of(values: pd.Series) -> str:
+    """Return a mean percentage, or a dash without values."""
+    return "–" if values.isna().all() else f"{values.mean():.1f}"
+
+
+def powers(own: pd.DataFrame, test: str, shifts: tuple[str, ...]) -> str:
+    """Return the mean percentages of found differences."""
+    means = own[[f"{test} {shift}" for shift in shifts]].mean()
+    return "–" if means.isna().any() else "\u2002".join(f"{mean:.0f}" for mean in means)
+
+
 class Peers(SphinxDirective):
     """``{peers} TASK``: CPU times of a task; ``{peers} TASK excess``: largest excess objectives."""
 
@@ -283,6 +312,7 @@ class Peers(SphinxDirective):
             "gaps_rbf": partial(gaps, "rbf"),
             "runner": runner,
             "mmrm_grid": mmrm_grid,
+            "tests_over_splits": tests_over_splits,
         }
         rows = special[task]() if task in special else compared(task, bool(excess))
         lines = [f"| {' | '.join(row)} |" for row in rows]
