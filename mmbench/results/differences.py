@@ -24,9 +24,10 @@ J. W. Tukey: The problem of multiple comparisons. Princeton University, 1953.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Hashable, Iterable, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
+from typing import TypeVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -34,6 +35,8 @@ from scipy.special import ndtri, stdtr, stdtrit
 
 from mmbench.results.statistics import LEVEL, Posterior, tukey_factor, z_value
 
+#: Type of the name of a machine or cell.
+Name = TypeVar("Name", bound=Hashable)
 #: Minimum number of splits of a test; an official test part needs one split.
 MIN_SPLITS = 5
 #: Rule of generated data sets that draw new training and test rows for each split. Other rules are
@@ -305,7 +308,7 @@ def _training_variance(
     return max(0.0, S2 - (single - (1 - f) * repeated) / n_test) / (1 - f)
 
 
-def worse_than_best(to_best: Mapping[str, Difference]) -> list[str]:
+def worse_than_best(to_best: Mapping[Name, Difference]) -> list[Name]:
     """Return the machines that are worse than the best machine of a table row by more than chance.
 
     `to_best` contains each other machine minus the best machine, and only machines with results.

@@ -36,6 +36,7 @@ from mmbench.jobs.store import (
 from mmbench.results.cells import marked, rows_of
 from mmbench.results.columns import columns, names, typed
 from mmbench.results.frames import Results
+from mmbench.results.pairs import pair_frame
 from mmbench.results.splits import split_row
 
 if TYPE_CHECKING:
@@ -195,7 +196,8 @@ def _sizes(rows: Iterable[Any]) -> dict[str, dict[str, list[int]]]:
                 ends = {max(counts) if part == "n_classes" else min(counts), max(counts)}
                 sizes[part] = sorted(ends)
     for name in found.keys() & card_names():
-        found[name]["n_features"] = [load_card(name).expect.shape[1]]
+        shape = load_card(name).expect.shape
+        found[name] |= {"n_features": [shape[1]], "n_rows": [shape[0]]}
     return found
 
 
@@ -237,11 +239,12 @@ def read_reference(folder: Path) -> Results:
         with converted(f"{folder / SPLITS}: not a split table of mmbench", *DAMAGED):
             needed = ("repeat", "fold", "seed", "split_hash", "fits", "accuracy_pct")
             splits = _with_kernels(_read_frame("splits", folder / SPLITS, needed), plan)
-    pairs = None
-    if (folder / PAIRS).exists():
-        with converted(f"{folder / PAIRS}: not a table of pairs of mmbench", *DAMAGED):
-            pairs = _read_frame("pairs", folder / PAIRS, ("machine_a", "machine_b"))
-    return Results(folder, plan, splits, facts, stored=cells, stored_pairs=pairs, foreign=foreign)
+    more = {}
+    for frame, path, needed in (("pairs", PAIRS, ("machine_a",)), ("rows", ROWS, ("counts",))):
+        with converted(f"{folder / path}: not a table of {frame} of mmbench", *DAMAGED):
+            if (folder / path).exists():
+                more[f"stored_{frame}"] = _read_frame(frame, folder / path, needed)
+    return Results(folder, plan, splits, facts, stored=cells, foreign=foreign, **more)
 
 
 def _empty(frame: str) -> pd.DataFrame:
@@ -322,8 +325,22 @@ def frames_of(results: Results) -> dict[str, pd.DataFrame]:
     cells = as_text("cells", results.cells[names("cells")], results.foreign)
     cells = cells if cells["size"].notna().any() else cells.drop(columns="size")
     made = {CSV: cells, SPLITS: as_text("splits", splits, results.foreign)}
-    pairs = results.pairs
-    return made | ({PAIRS: as_text("pairs", pairs)} if len(pairs) else {})
+    stored = {ROWS: results.stored_rows, PAIRS: results.stored_pairs}
+    if results.has_records:
+        stored = {ROWS: _rows_frame(results), PAIRS: pair_frame(results)}
+    given = {name: frame for name, frame in stored.items() if frame is not None and len(frame)}
+    kinds = {ROWS: "rows", PAIRS: "pairs"}
+    return made | {name: as_text(kinds[name], frame) for name, frame in given.items()}
+
+
+def _rows_frame(results: Results) -> pd.DataFrame:
+    import pandas as pd
+
+    rows = [
+        {"experiment": results.name, **key._asdict(), "counts": counts.tolist()}
+        for key, counts in results.row_counts.items()
+    ]
+    return typed("rows", pd.DataFrame(rows, columns=names("rows")))
 
 
 def _has_ratios(fits: Any) -> bool:

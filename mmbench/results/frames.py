@@ -41,13 +41,13 @@ from mmbench.results.cells import (
     selected,
     status_of,
 )
-from mmbench.results.columns import names, typed
-from mmbench.results.splits import CODE, SECONDS, value_of
+from mmbench.results.splits import CODE, SECONDS, counts_of_rows, value_of
 from mmbench.results.statistics import fit_line, pair_accuracies, pair_points
 from mmbench.selection.metrics import METRICS
 
 if TYPE_CHECKING:
     import pandas as pd
+    from numpy.typing import NDArray
 
 #: Type of a pair: name of a kernel, and degree of a polynomial kernel (else None).
 KernelKey = tuple[str, int | None]
@@ -81,8 +81,8 @@ class Results:
         Records by key; empty for a reference folder.
     stored : DataFrame, optional
         The frame ``cells`` of a reference folder.
-    stored_pairs : DataFrame, optional
-        The frame ``pairs`` of a reference folder.
+    stored_pairs, stored_rows : DataFrame, optional
+        The frames ``pairs`` and ``rows`` of a reference folder.
     foreign : frozenset of str
         Classifiers from other packages. These classifiers have no kernel.
     include_failed : bool
@@ -105,6 +105,7 @@ class Results:
     records: Mapping[str, Record] = field(default_factory=dict)
     stored: pd.DataFrame | None = None
     stored_pairs: pd.DataFrame | None = None
+    stored_rows: pd.DataFrame | None = None
     foreign: frozenset[str] = frozenset()
     include_failed: bool = False
     layout: str = ""
@@ -208,27 +209,43 @@ class Results:
         )
 
     @cached_property
-    def pairs(self) -> pd.DataFrame:
-        """The frame ``pairs``."""
-        import pandas as pd
-
-        if self.stored_pairs is not None:
-            return self.stored_pairs
-        return typed("pairs", pd.DataFrame(columns=names("pairs"), dtype=object))
-
-    @cached_property
-    def stored_disagreements(self) -> dict[tuple[Key, Key], tuple[int, int]]:
-        """For two cells of a reference folder, numbers of test rows of the first run that only one
-        of the machines classifies correctly.
-        """
+    def pair_rows(self) -> dict[tuple[Key, Key], Row]:
+        """Rows of the frame ``pairs`` of a reference folder, by the two cells."""
         found = {}
         for row in rows_of(self.stored_pairs) if self.stored_pairs is not None else ():
             place = (row.dataset, row.kernel, row.degree)
-            first, second = (Key(*place, m, row.size) for m in (row.machine_a, row.machine_b))
-            if row.wins is not None and row.losses is not None:
-                found[first, second] = row.wins, row.losses
-                found[second, first] = row.losses, row.wins
+            found[tuple(Key(*place, m, row.size) for m in (row.machine_a, row.machine_b))] = row
         return found
+
+    @cached_property
+    def row_counts(self) -> dict[Key, NDArray]:
+        """Rows of the frame ``rows`` as arrays, by cell; a key with an empty machine contains the
+        number of tests of each row.
+        """
+        if self.stored is None:
+            return dict(self._row_counts())
+        frame = self.stored_rows
+        rows = rows_of(frame) if frame is not None else ()
+        return {Key(*(getattr(r, n) for n in Key._fields)): np.array(r.counts) for r in rows}
+
+    def _row_counts(self) -> Iterable[tuple[Key, NDArray]]:
+        for place in self.places:
+            keys = [key for key in self.by_cell if key._replace(machine="") == place]
+            most = max((len(self.counted(key)) for key in keys), default=0)
+            for key in keys:
+                arrays = [self.arrays(row.record) for row in self.counted(key)]
+                if len(arrays) == most and all("predicted" in a for a in arrays) and arrays:
+                    right, tested = counts_of_rows(arrays)
+                    yield key, right
+                    yield place, tested
+
+    def differences_of(self, metric: str) -> dict[tuple[Key, Key], Any]:
+        """Return the differences that are known so far; see `mmbench.results.pairs`."""
+        return self._differences.setdefault(metric, {})
+
+    @cached_property
+    def _differences(self) -> dict[str, dict[tuple[Key, Key], Any]]:
+        return {}
 
     @cached_property
     def rule(self) -> str:
@@ -395,7 +412,7 @@ class Results:
     def with_columns(self, machines: Sequence[str]) -> Results:
         """Return the same results with other columns in tables."""
         made = replace(self, order=lambda _: list(machines))
-        known = ("cells", "by_cell", "keys", "places", "_rows", "_values")
+        known = ("cells", "by_cell", "keys", "places", "_rows", "_values", "_differences")
         vars(made).update({name: vars(self)[name] for name in known if name in vars(self)})
         return made
 

@@ -2,19 +2,28 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Sequence
+from statistics import fmean
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
 
 from mmbench.jobs.store import Key
-from mmbench.results.cells import COUNTED, METRIC, PUBLISHED_ONLY
+from mmbench.results.cells import COUNTED, METRIC, PUBLISHED_ONLY, Row
+from mmbench.results.columns import names, typed
+from mmbench.results.differences import NEW_DRAWS, Difference, difference
 from mmbench.results.frames import KernelKey, Results
-from mmbench.results.statistics import Ranks, mcnemar_p, paired_p, rank_machines, wins_and_losses
+from mmbench.results.splits import counts_of_rows
+from mmbench.results.statistics import Ranks, rank_machines, wins_and_losses
 from mmbench.selection.metrics import METRICS
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 #: Repeat and fold of the first run on an official test set, both counted from 0.
 FIRST = (0, 0)
-#: Names of the paired tests.
-RESAMPLED, MCNEMAR = "the corrected resampled t-test over splits", "McNemar's test on the test part"
 
 
 def sign_of(metric: str) -> int:
@@ -91,43 +100,152 @@ def incomplete(results: Results, keys: Sequence[Key], metric: str) -> dict[Key, 
     return {key: n for key, n in counts.items() if n is not None and n < most}
 
 
-def size_ratio(results: Results, key: Key, reference: str) -> float:
-    """Return the number of test rows divided by the number of training rows, or 0 if unknown.
+# -- tests -----------------------------------------------------------------------------------------
 
-    Both numbers are summed over the splits on which the machine of `key` and the machine
-    `reference` have results. If the plan states a ratio, the ratio of the plan is returned. The
-    plan counts training rows before ``max_train`` excludes some of them, since the excluded rows
-    also determine the overlap of the training parts of two splits.
+
+def difference_of(
+    results: Results, first: Key, second: Key, metric: str = METRIC
+) -> Difference | None:
+    """Return the difference between two machines at a place on their common splits: the first minus
+    the second machine. The unit of errors is the accuracy in per cent.
+
+    Returns None if there are no common splits.
     """
-    common = results.by_split(key._replace(machine=reference))
-    sizes = (results.by_split(key, name) for name in ("n_test", "n_train"))
-    n_test, n_train = (sum(n for at, n in own.items() if at in common) for own in sizes)
-    return results.plan.test_to_train or (n_test / n_train if n_train else 0.0)
+    metric = METRIC if metric in COUNTED else metric
+    known = results.differences_of(metric)
+    if (first, second) not in known:
+        known[first, second] = _difference(results, first, second, metric)
+    return known[first, second]
 
 
-def paired_test(results: Results, key: Key, best: Key, metric: str) -> tuple[float, str]:
-    """Compare two machines on a data set by a paired test. Return the p-value and the name of the
-    test.
+def _difference(results: Results, first: Key, second: Key, metric: str) -> Difference | None:
+    if metric == METRIC and (stored := _stored(results, first, second)) is not None:
+        return stored
+    sides = [{_at(row): row for row in results.counted(key)} for key in (first, second)]
+    values = [results.by_split(key, metric) for key in (first, second)]
+    common = sorted(values[0].keys() & values[1].keys())
+    if not common:
+        return None
+    rows = [(sides[0][at], sides[1][at]) for at in common]
+    gaps = [values[0][at] - values[1][at] for at in common]
+    n_train, n_test = ([getattr(a, part) for a, _ in rows] for part in ("n_train", "n_test"))
+    rule = _rule(results, first, len(common), fmean(n_train), fmean(n_test))
+    counts = _counts(results, first, second, rows) if metric == METRIC else {}
+    if ratio := results.plan.test_to_train:  # rows that `max_train` leaves out overlap as well
+        n_train = [n / ratio for n in n_test]
+    return difference(gaps, n_train, n_test, rule=rule, **counts)
 
-    If the test is not possible, the p-value is NaN.
 
-    In general, the test is the corrected resampled t-test over splits. On an official test part,
-    however, runs with different seeds have the same test rows, so that a test over seeds would
-    ignore the sampling error of the test part. Therefore, McNemar's test is applied to the
-    predictions of the run with the first seed.
+def _at(row: Row) -> tuple[int, int, int]:
+    return row.repeat - 1, row.fold - 1, row.seed
+
+
+def _rule(results: Results, key: Key, k: int, n_train: float, n_test: float) -> str:
+    """Return the rule of the splits. If the splits of a generated data set use each row once, each
+    split is a new draw.
     """
-    if not results.has_official_test(key):
-        gaps = split_gaps(results, key, key.machine, best.machine, metric)
-        return paired_p(gaps, size_ratio(results, key, best.machine)), RESAMPLED
-    counts = disagreements(results, key, best) if metric in COUNTED else None
-    return (mcnemar_p(*counts) if counts else math.nan), MCNEMAR
+    if results.has_official_test(key):
+        return "official"
+    rows = results.by_cell[key]
+    rule = (rows[0].test or {}).get("rule", results.rule) if rows else results.rule
+    pool = results.facts["sizes"].get(key.dataset, {}).get("n_rows", [0])[0]
+    drawn = rule == "predefined" and k > 1 and pool >= len(rows) * (n_train + n_test)
+    return NEW_DRAWS if drawn else rule or "predefined"
+
+
+def _counts(
+    results: Results, first: Key, second: Key, rows: Sequence[tuple[Row, Row]]
+) -> dict[str, Any]:
+    """Return the arguments `rows`, `tested` and `q` of `difference`, or none without predictions.
+
+    The counts of rows of a reference folder are used if both machines have results on all splits.
+    """
+    if not results.has_records:
+        ours, theirs = (results.row_counts.get(key) for key in (first, second))
+        tested = results.row_counts.get(first._replace(machine=""))
+        if (
+            ours is None
+            or theirs is None
+            or tested is None
+            or tested.sum() != sum(row.n_test for row, _ in rows)
+        ):
+            return {}
+        return {"rows": ours - theirs, "tested": tested}
+    arrays = [[results.arrays(row.record) for row in pair] for pair in rows]
+    if any("predicted" not in side for pair in arrays for side in pair):
+        return {}
+    (ours, tested), (theirs, _) = (counts_of_rows(side) for side in zip(*arrays, strict=True))
+    apart = (np.mean(_hits(a) != _hits(b)) for a, b in arrays)
+    return {"rows": ours - theirs, "tested": tested, "q": 100 * fmean(apart)}
+
+
+def _hits(arrays: Any) -> Any:
+    return arrays["predicted"] == arrays["y_test"]
+
+
+def _stored(results: Results, first: Key, second: Key) -> Difference | None:
+    for a, b, sign in ((first, second, 1), (second, first, -1)):
+        row = results.pair_rows.get((a, b))
+        if row is not None and row.difference is not None:
+            wins = (row.wins or 0, row.losses or 0)[::sign]
+            rows = math.nan if row.variance_rows is None else row.variance_rows
+            sizes = (row.rule, row.n, row.n_train, row.n_test)
+            parts = (row.variance, rows, row.disagreement, row.variance_training)
+            return Difference(*sizes, sign * row.difference, *parts, *wins)
+    return None
+
+
+def pair_frame(results: Results) -> pd.DataFrame:
+    """Return the frame ``pairs``: the differences between all machines at each place."""
+    import pandas as pd
+
+    found = []
+    for place in results.places:
+        keys = [place._replace(machine=m) for m in results.configured]
+        keys = [key for key in keys if key in results.by_cell]
+        for first, second in itertools.combinations(keys, 2):
+            own = difference_of(results, first, second)
+            counts = disagreements(results, first, second)
+            if own is None and counts is None:
+                continue
+            entries = {} if own is None else _entries(own)
+            wins, losses = counts or (None, None)
+            place_entries = {n: v for n, v in place._asdict().items() if n != "machine"}
+            machines = {"machine_a": first.machine, "machine_b": second.machine}
+            found.append(
+                {"experiment": results.name, **place_entries, **machines, **entries}
+                | {"wins": wins, "losses": losses}
+            )
+    return typed("pairs", pd.DataFrame(found, columns=names("pairs")))
+
+
+def _entries(own: Difference) -> dict[str, Any]:
+    return {
+        "rule": own.rule,
+        "n": own.k,
+        "n_train": own.n_train,
+        "n_test": own.n_test,
+        "difference": own.d,
+        "variance": own.S2,
+        "variance_rows": own.V_rows,
+        "variance_training": own.A,
+        "disagreement": own.q,
+        "se": own.se,
+        "df": own.df,
+        "test": str(own.how),
+    }
 
 
 def disagreements(results: Results, first: Key, second: Key) -> tuple[int, int] | None:
     """Return the number of test rows of the first run that only the first machine classifies
-    correctly, and the number for the second machine; None if no predictions are stored.
+    correctly, and the number for the second machine; None if no predictions are stored, or if the
+    test part is not the same in all runs.
     """
-    hits = [results.hits(key, FIRST) for key in (first, second)]
-    if hits[0] is not None and hits[1] is not None:
-        return wins_and_losses(*hits)
-    return results.stored_disagreements.get((first, second))
+    for a, b, sign in ((first, second, 1), (second, first, -1)):
+        row = results.pair_rows.get((a, b))
+        if row is not None and row.wins is not None:
+            return (row.wins, row.losses)[::sign]
+    if not results.has_records or not results.has_official_test(first):
+        return None
+    ours, theirs = (results.hits(key, FIRST) for key in (first, second))
+    return None if ours is None or theirs is None else wins_and_losses(ours, theirs)

@@ -17,6 +17,7 @@ from mmbench.jobs.store import Key, grouped
 from mmbench.results.cells import (
     CERTIFIED,
     CONFUSION,
+    COUNTED,
     METRIC,
     PUBLISHED_ONLY,
     TOTALS,
@@ -25,14 +26,17 @@ from mmbench.results.cells import (
     routes_text,
     selected,
 )
+from mmbench.results.differences import POWER, Difference, worse_than_best
 from mmbench.results.frames import KernelKey, Results
-from mmbench.results.pairs import incomplete, sign_of
+from mmbench.results.pairs import difference_of, incomplete, sign_of
 from mmbench.results.splits import CALIBRATION, STAGES
+from mmbench.results.statistics import LEVEL
 from mmbench.selection.metrics import METRICS
-from mmbench.tables.names import caption_of, columns_of, head, notes_of, printed, shown
+from mmbench.tables.names import about, caption_of, columns_of, head, notes_of, printed, shown
 from mmbench.tables.protocol import grid_rows
 from mmbench.tables.text import (
     NOTHING,
+    WORSE_THAN_BEST,
     Column,
     Grid,
     Shown,
@@ -408,33 +412,76 @@ def fits_grid(results: Results) -> Grid:
     return Grid((*heads, *numbers("tolerance", *ends)), lines, caption)
 
 
-# -- bold ------------------------------------------------------------------------------------------
+# -- bold and signs --------------------------------------------------------------------------------
 
 
-def emphasized(results: Results, grids: Iterable[Grid]) -> list[Grid]:
-    """Return the blocks with the best printed mean of each place and metric in bold.
+def emphasized(results: Results, grids: Iterable[Grid]) -> tuple[list[Grid], list[str]]:
+    """Return the blocks with the best printed mean of each place and metric in bold, and a sign at
+    machines that are worse than the best by more than chance; and sentences that explain them.
 
-    Cells with missing splits are never bold, nor are the cells of a place with a single machine.
+    Cells with missing splits have neither, nor have the cells of a place with a single machine.
     """
     grids = list(grids)
     cells = [c for g in grids for row in g.rows for c in row if isinstance(c, Text) and c.row]
     texts = {(c.row.key, c.row.metric): c.value for c in cells if c.row.measured is not None}
     places = grouped(((key._replace(machine=""), metric), key) for key, metric in texts)
-    bold = set()
-    for (_, metric), keys in places.items():
-        partial = incomplete(results, keys, metric) if len(keys) > 1 else keys
+    bold, worse, left_out = set(), set(), list[Key]()
+    found: dict[Key, list[Difference]] = {}
+    for (place, metric), keys in places.items():
+        if len(keys) < 2:
+            continue
+        partial = incomplete(results, keys, metric)
+        left_out += partial
         whole = [key for key in keys if key not in partial]
         # the compared values come from the frame, since a printed value may be transformed, for
         # example to an error rate
         scores = {key: sign_of(metric) * (results.value(key, metric) or 0.0) for key in whole}
-        if len(whole) > 1:
-            best = texts[max(whole, key=scores.__getitem__), metric]
-            bold |= {(key, metric) for key in whole if texts[key, metric] == best}
+        if len(whole) < 2:
+            continue
+        best = max(whole, key=scores.__getitem__)
+        bold |= {(key, metric) for key in whole if texts[key, metric] == texts[best, metric]}
+        known = {key: difference_of(results, key, best, metric) for key in whole if key != best}
+        sign = 1 if metric in COUNTED else sign_of(metric)
+        to_best = {key: replace(own, d=sign * own.d) for key, own in known.items() if own}
+        worse |= {(key, metric) for key in worse_than_best(to_best)} - bold
+        found.setdefault(place, []).extend(to_best.values())
 
     def cell(cell: Shown) -> Shown:
-        shown = isinstance(cell, Text) and cell.row is not None
-        return (
-            replace(cell, bold=True) if shown and (cell.row.key, cell.row.metric) in bold else cell
-        )
+        if not isinstance(cell, Text) or cell.row is None:
+            return cell
+        at = cell.row.key, cell.row.metric
+        return replace(cell, bold=at in bold, sign=WORSE_THAN_BEST if at in worse else "")
 
-    return [replace(grid, rows=[list(map(cell, row)) for row in grid.rows]) for grid in grids]
+    made = [replace(grid, rows=[list(map(cell, row)) for row in grid.rows]) for grid in grids]
+    lost = [f"Not compared, as splits are missing: {about(results, left_out)}."] if left_out else []
+    return made, [*_explained(found, bool(bold), bool(worse)), *lost]
+
+
+def _explained(found: Mapping[Key, Sequence[Difference]], bold: bool, worse: bool) -> list[str]:
+    """Return sentences that explain bold type and signs, with the detectable differences."""
+    tested = {place: [own for own in all_ if own.tested] for place, all_ in found.items()}
+    tested = {place: own for place, own in tested.items() if own}
+    if not bold:
+        return []
+    lines = ["Bold: the best mean of the row."]
+    if not tested:
+        hows = sorted({str(own.how) for all_ in found.values() for own in all_})
+        none = f" No test of differences is possible: {', '.join(hows)}." if hows else ""
+        return [lines[0] + none]
+    sizes = [max(own.detectable(len(all_) + 1) for own in all_) for all_ in tested.values()]
+    ends = dict.fromkeys(f"{size:.2g}" for size in (min(sizes), max(sizes)))
+    untested = len(found) - len(tested)
+    more = f"; {untested} of {len(found)} rows have no test" if untested else ""
+    sign = (
+        f"{WORSE_THAN_BEST} worse than the best of the row by more than chance ({100 * LEVEL:g} % "
+        "per row of the table; the standard error counts each row of the data set once and the "
+        "variation over training sets)."
+    )
+    same = "No difference from the best machine in this table is larger than chance."
+    return [
+        *([] if worse else [same]),
+        *lines,
+        *([sign] if worse else []),
+        f"Difference from the best that would be found with probability {POWER:g}: "
+        f"{' to '.join(ends)} by data set{more}.",
+    ]

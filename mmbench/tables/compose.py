@@ -78,9 +78,10 @@ def compose(
         Whether the table has a block of selected parameters.
     """
     explained = legend(results, metric, sd, runs) if metric else []
-    texts = [*explained, *notes, *protocol(results), *remarks(results)]
+    grids, signs = emphasized(results, grids)
+    texts = [*signs, *explained, *notes, *protocol(results), *remarks(results)]
     below = [search_space(results), *([parameters(results)] if choices else []), fits_grid(results)]
-    shown, found = cited(g for g in (*emphasized(results, grids), *below) if g.rows)
+    shown, found = cited(g for g in (*grids, *below) if g.rows)
     footnotes = [
         f"{about(results, keys)}: {text}" if keys else text for text, keys in found.items()
     ]

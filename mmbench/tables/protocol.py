@@ -160,7 +160,13 @@ def remarks(results: Results) -> list[str]:
         f"time: {' or '.join(map(str, pairs))}."
         for mmbench, python, computer, pairs in facts["computers"]
     ]
-    return [*[LEAK][:leak], *[SMOKE][: results.plan.smoke], *results.remarks, *computers, *_code(facts)]
+    return [
+        *[LEAK][:leak],
+        *[SMOKE][: results.plan.smoke],
+        *results.remarks,
+        *computers,
+        *_code(facts),
+    ]
 
 
 def _code(facts: Any) -> list[str]:

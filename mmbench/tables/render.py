@@ -142,6 +142,7 @@ ESCAPES = str.maketrans(
         NOTHING: "--",
         "±": r"$\pm$",
         "−": r"$-$",
+        "⁻": r"$^-$",
         "Σ": r"$\Sigma$",
         "μ": r"$\mu$",
         "ν": r"$\nu$",

@@ -19,6 +19,8 @@ __all__ = ["Column", "Grid", "Table", "Text"]
 
 #: Text of a table cell without a value.
 NOTHING = "–"
+#: Sign after the mean of a machine that is worse than the best by more than chance.
+WORSE_THAN_BEST = "⁻"
 
 
 class Note(NamedTuple):
@@ -48,6 +50,8 @@ class Text:
         Row of the frame ``cells`` that the text shows.
     bold : bool
         Whether the value is printed in bold.
+    sign : str
+        `WORSE_THAN_BEST` if the machine is worse than the best by more than chance.
     cited : tuple of int
         Numbers of the footnotes in the table.
     tail : str
@@ -61,6 +65,7 @@ class Text:
     notes: tuple[Note, ...] = ()
     row: Row | None = None
     bold: bool = False
+    sign: str = ""
     cited: tuple[int, ...] = ()
     tail: str = ""
 
@@ -69,7 +74,7 @@ class Text:
         """The bold part, which may be empty, and the part that is not bold."""
         more = join(self.mark, "".join(f"[{number}]" for number in self.cited))
         after = self.rest + (f" {more}" if more else "") + self.tail
-        value = self.value + self.spread
+        value = self.value + self.spread + self.sign
         return (value, after) if self.bold else ("", f"{value}{after}".strip())
 
 

@@ -3,38 +3,32 @@
 The layout `comparison` shows mean ranks over data sets, with Nemenyi's critical difference. Over
 all data sets, the first machine is compared with every other machine by Wilcoxon's signed-rank test
 and by the Bayesian signed-rank test. On each data set, the first machine is compared with every
-other machine by two tests over splits: the corrected resampled t-test and the Bayesian correlated
-t-test. If all runs have the same test rows, McNemar's test of the predictions replaces both tests
-over splits. Holm's method adjusts the p-values of each block for multiple tests.
+other machine by the test of `mmbench.results.differences` and by a Bayesian test with the same
+standard error. Holm's method adjusts the p-values of each block for multiple tests.
 """
 
 import math
 from dataclasses import replace
 from itertools import count
-from statistics import fmean
 from string import ascii_uppercase
 
 import numpy as np
 
 from mmbench.jobs.store import Key, grouped
-from mmbench.results.cells import CONFUSION, COUNTED, METRIC
+from mmbench.results.cells import CONFUSION, METRIC
 from mmbench.results.frames import KernelKey, Results
 from mmbench.results.pairs import (
-    MCNEMAR,
-    RESAMPLED,
     dataset_gaps,
+    difference_of,
     incomplete,
-    paired_test,
     rank_decimals,
     ranks_of,
-    size_ratio,
-    split_gaps,
+    sign_of,
     with_results,
 )
 from mmbench.results.statistics import (
     LEVEL,
     Ranks,
-    correlated_posterior,
     holm,
     rank_biserial,
     signed_rank_posterior,
@@ -54,9 +48,6 @@ from mmbench.tables.compose import compose
 from mmbench.tables.names import about, caption_of, name_of
 from mmbench.tables.text import NOTHING, Grid, Table, join, numbers, words
 
-#: Name of each paired test in the caption of the block of differences. The letter d stands for the
-#: effect size that follows the p-value of the t-test.
-TESTS = {RESAMPLED: "the corrected resampled t-test; d", MCNEMAR: MCNEMAR}
 #: Half width of the region of practical equivalence: `ROPE_PCT` for accuracies in per cent, and
 #: `ROPE` for all other metrics.
 ROPE_PCT, ROPE = 1.0, 0.01
@@ -130,8 +121,6 @@ def _questions(results: Results, metric: str, over_data_sets: bool) -> list[str]
     if not results.columns:
         return []
     reference, rope = _first(results), f"{rope_of(metric):g}"
-    rows = (r for k in results.keys if (r := results.row(k, metric)).measured is not None)
-    official = {results.has_official_test(row.key) for row in rows}
     of_data_sets = [
         "Tests of Friedman and Nemenyi: null hypothesis of equal mean ranks over data sets.",
         f"Wilcoxon's signed-rank test: null hypothesis of no difference from {reference} over data "
@@ -139,20 +128,18 @@ def _questions(results: Results, metric: str, over_data_sets: bool) -> list[str]
         "Bayesian signed-rank test: probabilities that a machine is worse, practically equivalent "
         f"(within {rope}) and better on a further data set.",
     ]
-    on_test_part = ["McNemar's test: null hypothesis of equal error rates on the test part."]
     over_splits = [
-        "Corrected resampled t-test: null hypothesis of equal expected results on a data set; the "
-        "variance allows for training rows that splits share. d: mean difference divided by the "
-        "standard deviation of the differences.",
-        "Bayesian correlated t-test: probabilities that the mean difference on a data set is below "
+        "Test on a data set: null hypothesis of equal expected results. The standard error counts "
+        "each row of the data set once, and the variation over training sets; on an official test "
+        "part, the test compares the trained machines.",
+        "Bayesian test on a data set: probabilities that the expected difference is below "
         f"-{rope}, within {rope}, and above {rope}.",
     ]
     return [
         f"{BETTER} better, {WORSE} worse than {reference} at the level {LEVEL:g} (p-values "
         "Holm-corrected over the block).",
         *(of_data_sets if over_data_sets else []),
-        *(on_test_part if True in official and metric in COUNTED else []),
-        *(over_splits if official != {True} else []),
+        *over_splits,
     ]
 
 
@@ -187,55 +174,44 @@ def _over_data_sets(results: Results, metric: str, kernel: KernelKey) -> Grid:
 
 
 def _over_splits(results: Results, metric: str) -> list[Grid]:
-    """Return two table blocks that compare the first machine with all others on each data set.
-
-    Two tests are used: the corrected resampled t-test and the Bayesian correlated t-test. If the
-    data set has an official test part, McNemar's test replaces both tests.
+    """Return two table blocks that compare the first machine with all others on each data set: the
+    test of `mmbench.results.differences`, and the Bayesian test with the same standard error.
     """
     others, decimals = results.columns[1:], decimals_of(metric)
     keys = [place._replace(machine=machine) for place in results.places for machine in others]
-    gaps = {key: split_gaps(results, key, key.machine, results.columns[0], metric) for key in keys}
-    tests = {
-        k: paired_test(results, k, k._replace(machine=results.columns[0]), metric) for k in keys
-    }
-    corrected = dict(zip(keys, holm([p for p, _ in tests.values()]).tolist(), strict=True))
-    # McNemar's test only uses the run with the first seed. If the difference in this run and the
-    # mean difference over seeds have different signs, no mark is printed.
-    agrees = {k for k, g in gaps.items() if g and (tests[k][1] == RESAMPLED or g[0] * sum(g) > 0)}
-    found = {k for k in agrees if corrected[k] < LEVEL}
-    marks = {k: direction(sum(g)) if k in found else "" for k, g in gaps.items() if g}
+    pairs = {key: key._replace(machine=results.columns[0]) for key in keys}
+    found = {key: difference_of(results, key, first, metric) for key, first in pairs.items()}
+    known = {key: own for key, own in found.items() if own is not None}
+    gains = {key: sign_of(metric) * own.d for key, own in known.items()}
+    ps = [known[key].p if key in known else math.nan for key in keys]
+    corrected = dict(zip(keys, holm(ps).tolist(), strict=True))
+    beyond = {key for key in known if corrected[key] < LEVEL}
+    marks = {key: direction(gains[key]) if key in beyond else "" for key in known}
 
     def difference(key: Key) -> str:
-        if not gaps[key]:
+        if key not in known:
             return NOTHING
-        mean, p, effect = fmean(gaps[key]), corrected[key], ""
-        if math.isnan(p):
-            return signed(mean, decimals)
-        if tests[key][1] == RESAMPLED and (sd := float(np.std(gaps[key], ddof=1))):
-            effect = f"; d {signed(mean / sd)}"
-        return join(f"{signed(mean, decimals)} ({p:.2g}{effect})", marks[key])
+        text, p = signed(gains[key], decimals), corrected[key]
+        return text if math.isnan(p) else join(f"{text} ({p:.2g})", marks[key])
 
     def better_same_worse(machine: str) -> str:
         own = [m for k, m in marks.items() if k.machine == machine and corrected[k] == corrected[k]]
         return "/".join(str(own.count(mark)) for mark in (BETTER, "", WORSE))
 
     def posterior(key: Key) -> str:
-        own = [] if results.has_official_test(key) else gaps[key]
-        ratio = size_ratio(results, key, results.columns[0])
-        return str(correlated_posterior(own, rope_of(metric), ratio) or NOTHING)
+        own = known[key].posterior(rope_of(metric)) if key in known else None
+        return NOTHING if own is None else str(own if sign_of(metric) > 0 else own._make(own[::-1]))
 
-    names = " or ".join(sorted({TESTS[name] for p, name in tests.values() if not math.isnan(p)}))
-    test = f"Holm-corrected p of {names}" if names else "no test is possible"
-    heads, caption = (
-        data_heads(lambda place: name_of(results, place)),
-        f"{label(metric)} minus {_first(results)} ({test})",
-    )
+    hows = ", ".join(sorted({str(own.how) for own in known.values() if own.tested}))
+    test = f"Holm-corrected p; standard error: {hows}" if hows else "no test is possible"
+    heads = data_heads(lambda place: name_of(results, place))
+    caption = f"{label(metric)} minus {_first(results)} ({test})"
     tested = by_machine(results, difference, caption, heads=heads, machines=others)
     tested.rows.append(["better/same/worse", *map(better_same_worse, others)])
     caption = (
         f"Probabilities: worse than {_first(results)} / practically equivalent / better "
-        "(Bayesian correlated t-test over splits)"
+        "(Bayesian test over splits with the same standard error)"
     )
     weighed = by_machine(results, posterior, caption, heads=heads, machines=others)
-    known = any(cell != NOTHING for row in weighed.rows for cell in row[1:])
-    return [tested, weighed if known else replace(weighed, rows=[])]
+    any_known = any(cell != NOTHING for row in weighed.rows for cell in row[1:])
+    return [tested, weighed if any_known else replace(weighed, rows=[])]

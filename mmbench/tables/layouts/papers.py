@@ -5,6 +5,7 @@ In most blocks, published values are in the row below the measured values.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator
 from functools import partial
 from itertools import product
@@ -16,8 +17,9 @@ import pandas as pd
 
 from mmbench.jobs.store import Key
 from mmbench.results.cells import METRIC, Row
+from mmbench.results.differences import MIN_SPLITS
 from mmbench.results.frames import Results
-from mmbench.results.pairs import size_ratio, split_gaps
+from mmbench.results.pairs import difference_of, split_gaps
 from mmbench.results.published import published_rows
 from mmbench.results.splits import STAGES
 from mmbench.results.statistics import LEVEL, best_and_worst, paired_p, win_tie_loss
@@ -181,22 +183,24 @@ def m4_accuracies(results: Results) -> Iterator[Grid]:
 def _m4_tests(results: Results, places: list[Key], caption: str) -> Grid:
     """Return a table block with mean differences between the M4 and other machines, and p-values.
 
-    One paired t-test is uncorrected (the M4 paper seems to use this test). The other paired t-test
-    is corrected for the dependence of splits (Nadeau and Bengio 2003).
+    The first p-value is of the paired t-test over splits, which the M4 paper seems to use. The
+    second is of the test of all tables; see `mmbench.results.differences`.
     """
     others = [machine for machine in results.columns if machine != "m4"]
     m4 = results.label("m4")
-    heads = (h for m in others for h in (f"{m4} minus {results.label(m)}", "p", "corrected p"))
+    heads = (h for m in others for h in (f"{m4} minus {results.label(m)}", "plain p", "p"))
     rows = []
     for place in places:
         texts = [printed(results, place.dataset)]
         for machine in others:
             gaps = split_gaps(results, place, "m4", machine)
             texts.append(signed(fmean(gaps)) if gaps else NOTHING)
-            for ratio in (0.0, size_ratio(results, place._replace(machine="m4"), machine)):
-                p, mark = paired_p(gaps, ratio), direction(fmean(gaps)) if gaps else ""
-                text = join("<0.001" if p < 0.001 else f"{p:.3f}", mark if p < LEVEL else "")
-                texts.append(NOTHING if p != p else text)
+            keys = (place._replace(machine=name) for name in ("m4", machine))
+            tested = difference_of(results, *keys)
+            for p in (paired_p(gaps), tested.p if tested else math.nan):
+                mark = direction(fmean(gaps)) if p < LEVEL else ""
+                text = join("<0.001" if p < 0.001 else f"{p:.3f}", mark)
+                texts.append(NOTHING if p != p or len(gaps) < MIN_SPLITS else text)
         rows.append([*texts, "yes" if place.dataset in SIGNIFICANT.get(place.kernel, ()) else "no"])
     caption = f"{caption}: differences in accuracy (%)"
     last = words("better than both in the paper")
