@@ -73,15 +73,15 @@ def read_experiment(folder: Path, mix: bool = False) -> Results:
             else f"{folder}: no records yet; run the experiment first"
         )
     remarks = [f"{damage}; the next run replaces it." for damage in store.damage()]
-    plan = None
+    plan, order = None, list[str]()
     with suppress(BadRecord):
         plan = store.plan()
     if plan is None:
-        plan = _plan_of_text(folder)
+        plan, order = _plan_of_text(folder)
         remarks.append(f"No {PLAN}: table cells without records are not shown.")
-    cells = {cell.key for cell in plan.cells}
+    planned = {cell.key for cell in plan.cells}
     jobs = plan.jobs
-    known = [r for r in records if not cells or key_of(r.job) in cells]
+    known = [r for r in records if not planned or key_of(r.job) in planned]
     current = [r for r in records if r.key in jobs] if jobs else _latest(known)
     left_out = len(records) - len(current)
     if mix and left_out:
@@ -93,6 +93,17 @@ def read_experiment(folder: Path, mix: bool = False) -> Results:
         remarks.append(f"{len(damaged)} damaged record(s) left out, such as {damaged[0]}.")
     if mix or not jobs:
         plan = plan.filled(record.job for record in current)
+    if order:
+        places = [cell.key._replace(machine="") for cell in plan.cells]
+        rank = {name: k for k, name in enumerate(order)}
+        cells = sorted(
+            plan.cells,
+            key=lambda cell: (
+                places.index(cell.key._replace(machine="")),
+                rank.get(cell.key.machine, len(rank)),
+            ),
+        )
+        plan = replace(plan, cells=tuple(cells))
     return of_records(folder, plan, current, tuple(remarks))
 
 
@@ -114,22 +125,23 @@ def of_records(
     return Results(folder, plan, splits, facts, remarks, found, foreign=foreign)
 
 
-def _plan_of_text(folder: Path) -> Plan:
-    """Return a plan without cells: the layout, the order and the labels of the machines that the
-    text of the configuration states.
+def _plan_of_text(folder: Path) -> tuple[Plan, list[str]]:
+    """Return a plan without cells, with the layout and the labels of the machines that the text of
+    the configuration states, and the machines in their order.
     """
     content: Any = {}
     with suppress(BadRecord, OSError, ValueError, yaml.YAMLError, RecursionError):
         content = yaml.safe_load(read_regular(folder / CONFIG, 2**20).decode())
     content = content if isinstance(content, dict) else {}
     layout, machines = content.get("layout"), content.get("machines")
+    entries = machines if isinstance(machines, dict) else {}
     labels = {
         str(name): str(entry.get("label", name))
-        for name, entry in (machines if isinstance(machines, dict) else {}).items()
+        for name, entry in entries.items()
         if isinstance(entry, dict) and {"label", "machine", "estimator"} & entry.keys()
     }
     given = {"layout": layout} if isinstance(layout, str) else {}
-    return Plan(folder.name, labels=labels, **given)
+    return Plan(folder.name, labels=labels, **given), [*map(str, entries)]
 
 
 def _latest(records: list[Record]) -> list[Record]:

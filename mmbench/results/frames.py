@@ -234,7 +234,8 @@ class Results:
             most = max((len(self.counted(key)) for key in keys), default=0)
             for key in keys:
                 arrays = [self.arrays(row.record) for row in self.counted(key)]
-                if len(arrays) == most and all("predicted" in a for a in arrays) and arrays:
+                whole = len(arrays) == most > 0
+                if whole and all({"predicted", "test_index"} <= a.keys() for a in arrays):
                     right, tested = counts_of_rows(arrays)
                     yield key, right
                     yield place, tested

@@ -172,7 +172,7 @@ def _counts(
             return {}
         return {"rows": ours - theirs, "tested": tested}
     arrays = [[results.arrays(row.record) for row in pair] for pair in rows]
-    if any("predicted" not in side for pair in arrays for side in pair):
+    if not all({"predicted", "test_index"} <= side.keys() for pair in arrays for side in pair):
         return {}
     (ours, tested), (theirs, _) = (counts_of_rows(side) for side in zip(*arrays, strict=True))
     apart = (np.mean(_hits(a) != _hits(b)) for a, b in arrays)

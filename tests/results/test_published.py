@@ -9,7 +9,7 @@ import pytest
 from helpers.drawn import load_published
 from helpers.planned import config_names
 
-import mmbench.tables
+import mmbench.results
 from mmbench.errors import UserError
 from mmbench.results.published import (
     published_machines,
@@ -20,7 +20,7 @@ from mmbench.tables.layouts import LAYOUTS, find_layout
 
 TRANSCRIPTS = Path(__file__).resolve().parents[3] / "shared" / "papers" / "tables"
 
-PACKAGED = Path(mmbench.tables.__file__).parent / "published"
+PACKAGED = Path(mmbench.results.__file__).parent / "published"
 
 COMPARED = ["paper", "table", "printed_dataset", "kernel", "degree", "printed_method", "metric"]
 COMPARED += ["value", "std", "n_train", "n_test", "n_splits"]

@@ -14,7 +14,7 @@ from scipy.stats import friedmanchisquare, t, wilcoxon
 
 from mmbench.jobs.job import SplitRef
 from mmbench.resources import REFERENCE
-from mmbench.tables.frame import COLUMNS
+from mmbench.results.columns import names
 
 #: Demsar 2006, table 6: AUC of C4.5 and three variants on 14 data sets. The third value of the line
 #: before last is printed 0.975 as the fourth, but ranked before it.
@@ -38,7 +38,7 @@ def compared(tmp_path):
             for j, line in enumerate(accuracies)
             for k, value in enumerate(line)
         ]
-        pd.DataFrame(rows, columns=[*COLUMNS]).to_csv(tmp_path / "table.csv", index=False)
+        pd.DataFrame(rows, columns=[*names("cells")]).to_csv(tmp_path / "table.csv", index=False)
         return table(tmp_path, layout="comparison")
 
     return make
@@ -158,12 +158,10 @@ def test_tests_over_splits_are_those_of_scipy_and_baycomp(on_splits):
     gaps = np.array([GAPS, GAPS + 1.0]) / 0.6
     sd = gaps.std(axis=1, ddof=1)
     score = gaps.mean(axis=1) / (sd * np.sqrt(1 / 10 + 600 / 5400))
-    expected = zip(
-        gaps.mean(axis=1), adjusted(2 * t.sf(score, 9)), gaps.mean(axis=1) / sd, strict=True
-    )
+    expected = zip(gaps.mean(axis=1), adjusted(2 * t.sf(score, 9)), strict=True)
     cells = cells_of(text, "iris")[1:]
-    for cell, (mean, p, d) in zip(cells, expected, strict=True):
-        assert cell.startswith(f"+{mean:.2f} ({p:.2g}; d +{d:.2f})")
+    for cell, (mean, p) in zip(cells, expected, strict=True):
+        assert cell.startswith(f"+{mean:.2f} ({p:.2g})")
     assert cells_of(text, "iris", nth=1)[1] == "0.01 / 0.28 / 0.70"
 
 
@@ -176,7 +174,7 @@ def test_the_mark_of_a_difference_has_the_sign_of_its_mean(on_splits):
 
 
 def test_constant_differences_are_certain(on_splits):
-    text = on_splits(svm=[60] * 3, rmm=[60] * 3, m4=[48] * 3, mmrm=[60])
+    text = on_splits(svm=[60] * 5, rmm=[60] * 5, m4=[48] * 5, mmrm=[60])
     assert cells_of(text, "iris")[1:3] == ["+0.00 (1)", "+2.00 (0) +"]
     known = ["0.00 / 1.00 / 0.00", "0.00 / 0.00 / 1.00"]
     assert cells_of(text, "iris", nth=1)[1:] == [*known, "–"]  # one common split
@@ -187,21 +185,16 @@ def test_differences_that_are_constant_but_for_rounding_are_certain(on_splits):
     assert cells_of(on_splits(svm=svm, rmm=svm - 7), "iris")[1] == "+1.17 (0) +"
 
 
-@pytest.mark.parametrize("others", [[], ["m4", "mmrm", "klda"]])
-def test_unequal_splits_count_with_all_their_rows(results, others):
-    """Five test parts in time, of 100 rows each, after 100, 200, ..., 1600 training rows."""
+def test_splits_in_the_order_of_time_have_no_test(results):
     experiment = results.experiment("own")
-    errors = {"svm": [20, 21, 22, 23, 24], "rmm": [18, 20, 18, 21, 19]}
-    for machine, counts in (errors | dict.fromkeys(others, [50] * 5)).items():
+    for machine, counts in {"svm": [20, 21, 22, 23, 24], "rmm": [18, 20, 18, 21, 19]}.items():
         for fold, count in enumerate(counts):
             split = {"digest": str(fold), "n_train": 100 * 2**fold, "n_test": 100}
             job = experiment.job("iris", machine)
             job = replace(job, split=SplitRef("time_series", (5.0,), fold=fold))
             experiment.add(job, count, split=split)
     text = table(experiment.folder, layout="comparison")
-    gaps = np.subtract(errors["svm"], errors["rmm"])
-    score = gaps.mean() / (gaps.std(ddof=1) * np.sqrt(1 / 5 + 500 / 3100))
-    assert cells_of(text, "iris")[1].startswith(f"+2.80 ({2 * t.sf(score, 4):.2g};")
+    assert cells_of(text, "iris")[1] == "+2.80"
 
 
 @pytest.fixture

@@ -357,11 +357,11 @@ def fsvm_sizes(results: Results) -> list[Grid]:
     """
     from mmbench.datasets import card_names, load_card
 
-    printed, rows = {(row["dataset"], row["metric"]): row["value"] for row in results.published}, []
+    paper, rows = {(row["dataset"], row["metric"]): row["value"] for row in results.published}, []
     for name in results.datasets:
         expect = load_card(name).expect if name in card_names() else None
         ours = (expect.shape[0], expect.n_classes, expect.shape[1]) if expect else (NOTHING,) * 3
-        theirs = (printed.get((name, f"n_{size}")) for size in ("samples", "classes", "attributes"))
+        theirs = (paper.get((name, f"n_{size}")) for size in ("samples", "classes", "attributes"))
         texts = (NOTHING if value is None else f"{value:.0f}" for value in theirs)
         rows.append([printed(results, name), *map(str, ours), *texts])
     heads = ("rows", "classes", "features")

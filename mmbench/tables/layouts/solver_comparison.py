@@ -101,7 +101,9 @@ def _grids(results: Results, kernel: KernelKey) -> list[Grid]:
         splits = [row for key in keys for row in results.by_cell.get(key, ())]
         failed = [row for row in splits if row.accuracy_pct is None]
         notes = [notes_of(results.row(key, METRIC), kernel=False) for key in keys if failed]
-        statuses = counts((row for row in splits if row.accuracy_pct is not None), "fits")
+        done = [row for row in splits if row.accuracy_pct is not None]
+        ended = Counter(str(fit["status"]) for row in done for fit in row.certificates or ())
+        statuses = ended or counts(done, "fits")
         statuses += Counter(row.status for row in failed)
         cited = tuple(dict.fromkeys(note for own in notes for note in own))
         status = Text(_counts(statuses.most_common()) or "not run", notes=cited)
