@@ -24,3 +24,11 @@ def test_other_tests_fail_where_the_page_says_so():
     assert (few_training_rows["nb 2"] < 0.4 * few_training_rows["rule 2"]).all()
     repeated = MEANS.index.str.contains("^(?:20|50|100) ×|× (?:5|10) of")
     assert MEANS.t[repeated].min() > 20
+
+
+def test_the_worst_cell_is_stated():
+    cells = TABLE[(TABLE.pools >= 20) & ~TABLE.protocol.str.startswith("official")]
+    worst = cells.loc[cells.rule.idxmax()]
+    assert (worst.generator, worst.learner) == ("rare", "nearest mean")
+    page = (ROOT / "docs/tests_over_splits.md").read_text(encoding="utf-8")
+    assert f"nearest means differ significantly in up to {worst.rule:.0f} %" in page
