@@ -28,6 +28,7 @@ from mmbench.jobs.store import (
     TEXT_BYTES,
     Key,
     Plan,
+    PlannedCell,
     RecordStore,
     grouped,
     key_of,
@@ -94,16 +95,7 @@ def read_experiment(folder: Path, mix: bool = False) -> Results:
     if mix or not jobs:
         plan = plan.filled(record.job for record in current)
     if order:
-        places = [cell.key._replace(machine="") for cell in plan.cells]
-        rank = {name: k for k, name in enumerate(order)}
-        cells = sorted(
-            plan.cells,
-            key=lambda cell: (
-                places.index(cell.key._replace(machine="")),
-                rank.get(cell.key.machine, len(rank)),
-            ),
-        )
-        plan = replace(plan, cells=tuple(cells))
+        plan = replace(plan, cells=_ordered(plan.cells, order))
     return of_records(folder, plan, current, tuple(remarks))
 
 
@@ -123,6 +115,18 @@ def of_records(
     facts = _facts(plan, splits, records, foreign)
     found = {record.key: record for record in records}
     return Results(folder, plan, splits, facts, remarks, found, foreign=foreign)
+
+
+def _ordered(cells: Sequence[PlannedCell], machines: Sequence[str]) -> tuple[PlannedCell, ...]:
+    """Return cells by data set and kernel, training size, and machine in the given order."""
+    places = [cell.key._replace(machine="", size=None) for cell in cells]
+    rank = {name: k for k, name in enumerate(machines)}
+
+    def at(cell: PlannedCell) -> tuple[int, int, int]:
+        place = cell.key._replace(machine="", size=None)
+        return places.index(place), cell.key.size or 0, rank.get(cell.key.machine, len(rank))
+
+    return tuple(sorted(cells, key=at))
 
 
 def _plan_of_text(folder: Path) -> tuple[Plan, list[str]]:
@@ -251,6 +255,8 @@ def read_reference(folder: Path) -> Results:
         with converted(f"{folder / SPLITS}: not a split table of mmbench", *DAMAGED):
             needed = ("repeat", "fold", "seed", "split_hash", "fits", "accuracy_pct")
             splits = _with_kernels(_read_frame("splits", folder / SPLITS, needed), plan)
+            if splits[["repeat", "fold", "seed"]].isna().any(axis=None):
+                raise ValueError("a split without repeat, fold or seed")
     more = {}
     for frame, path, needed in (("pairs", PAIRS, ("machine_a",)), ("rows", ROWS, ("counts",))):
         with converted(f"{folder / path}: not a table of {frame} of mmbench", *DAMAGED):
@@ -324,6 +330,12 @@ def _json(value: Any) -> str:
     return json.dumps(plain(value), ensure_ascii=False)
 
 
+def cells_frame(results: Results) -> pd.DataFrame:
+    """Return the frame ``cells`` as it is written; without training sizes, it has no ``size``."""
+    cells = as_text("cells", results.cells[names("cells")], results.foreign)
+    return cells if cells["size"].notna().any() else cells.drop(columns="size")
+
+
 def frames_of(results: Results) -> dict[str, pd.DataFrame]:
     """Return the frames of a reference folder by file name, as they are written."""
     splits = results.splits
@@ -334,9 +346,7 @@ def frames_of(results: Results) -> dict[str, pd.DataFrame]:
         }
         given = zip(splits.record, splits.certificates, strict=True)
         splits = splits.assign(certificates=[fits.get(key, value) for key, value in given])
-    cells = as_text("cells", results.cells[names("cells")], results.foreign)
-    cells = cells if cells["size"].notna().any() else cells.drop(columns="size")
-    made = {CSV: cells, SPLITS: as_text("splits", splits, results.foreign)}
+    made = {CSV: cells_frame(results), SPLITS: as_text("splits", splits, results.foreign)}
     stored = {ROWS: results.stored_rows, PAIRS: results.stored_pairs}
     if results.has_records:
         stored = {ROWS: _rows_frame(results), PAIRS: pair_frame(results)}

@@ -14,7 +14,6 @@ from mmbench.results.frames import Results
 
 SMOKE = "Smoke version: fewer splits, rows and grid points; not compared with the paper."
 LEAK = "LEAK: parameters were selected by the accuracy on the test part, which is too high."
-STORED = "Read from {}/table.csv: values of single records are not shown."
 
 
 def rows_with_protocol(results: Results) -> list[Row]:

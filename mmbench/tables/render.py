@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 from mmbench.errors import visible
 from mmbench.results.cells import IN_BAND, OUT_OF_BAND
 from mmbench.results.columns import names
-from mmbench.results.folder import CSV, frames_of
+from mmbench.results.folder import cells_frame
 from mmbench.results.frames import Results
 from mmbench.tables.text import (
     NOTHING,
@@ -39,10 +39,8 @@ def to_csv(results: Sequence[Results]) -> str:
     """Return the frames ``cells`` of several experiments as one CSV text."""
     import pandas as pd
 
-    table = pd.concat([frames_of(one)[CSV] for one in results], ignore_index=True)
-    return csv_text(
-        table.reindex(columns=[n for n in names("cells") if n in table]), float_format="%.10g"
-    )
+    table = pd.concat([cells_frame(one) for one in results], ignore_index=True)
+    return csv_text(table[[name for name in names("cells") if name in table]])
 
 
 def csv_text(frame: pd.DataFrame, **options: Any) -> str:
