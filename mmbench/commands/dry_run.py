@@ -7,8 +7,10 @@ belong to one cell of the tables that ``mmbench table`` prints.
 
 from __future__ import annotations
 
+import math
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import replace
 from functools import cache
 from math import ceil, comb
 from pathlib import Path
@@ -28,9 +30,12 @@ from mmbench.jobs.store import Key, RecordStore, grouped, key_of
 from mmbench.machines import alias_of, machine_class
 from mmbench.machines.base.foreign import ForeignClassifier
 from mmbench.resources import REFERENCE
-from mmbench.results import load
-from mmbench.results.folder import CSV, read_reference
-from mmbench.results.statistics import LEVEL, detectable_difference
+from mmbench.results.cells import METRIC
+from mmbench.results.differences import POWER, Difference
+from mmbench.results.folder import CSV, read_reference, read_results
+from mmbench.results.frames import Results
+from mmbench.results.pairs import difference_of
+from mmbench.results.statistics import LEVEL
 from mmbench.running.memory import Sizes, estimate_bytes, stored_numbers
 from mmbench.running.progress import duration, readable, seconds_of
 from mmbench.running.runner import made_by_other_sources
@@ -38,8 +43,6 @@ from mmbench.running.runner import made_by_other_sources
 if TYPE_CHECKING:
     from mmbench.commands.options import Experiment
 
-#: Columns that identify a split in the split table, which the function `frame` returns.
-SPLIT = ["kernel", "degree", "size", "repeat", "fold", "seed"]
 HEADER = ("data set", "kernel", "machine", "jobs", "stored", "grid points", "fits", "memory")
 
 
@@ -85,48 +88,57 @@ def _describe(experiment: PlannedExperiment, options: Options) -> str:
 
 def _power(experiment: PlannedExperiment) -> list[str]:
     """Return one line per data set, with the smallest differences in accuracy between the first
-    machine and other machines that a statistical test detects.
+    machine and other machines that the test of tables detects.
 
     The list is empty if there are neither earlier records nor a reference table.
     """
-    jobs, official = experiment.jobs, experiment.config.protocol.test.rule == "official"
-    # in the split table, classifiers of other packages have no kernel
-    kernels = {job.column: job.kernel for job in jobs}
-    planned = {k.dataset: n for k, n in Counter(map(key_of, jobs)).items() if (n == 1) == official}
+    jobs, planned = experiment.jobs, Counter(map(key_of, experiment.jobs))
     folders = {"earlier records": experiment.folder}
     folders["the reference table"] = REFERENCE / experiment.config.name
-    # the variances of the differences are estimated from the first folder that contains records
+    # the variances of the differences are estimated from the first folder that contains results
     for source, folder in folders.items():
         try:
-            rows = load(folder).fillna({"degree": 0, "size": 0})
+            (results,) = read_results([folder])
         except UserError:
             continue
-        rows = rows.assign(kernel=rows.kernel.mask(rows.kernel == "", rows.machine.map(kernels)))
         first, lines = jobs[0].column if jobs else "", []
-        for dataset, n in planned.items():
-            own = rows[(rows.dataset == dataset) & rows.machine.isin(kernels)]
-            values = own.pivot_table("accuracy_pct", SPLIT, "machine")
-            if first not in values:
-                continue
-            gaps = values.drop(columns=first).sub(values[first], axis=0)
-            sds = gaps.groupby(SPLIT[:3]).std().to_numpy(float, na_value=np.nan)
-            sizes = own[["n_test", "n_train"]].mean()
-            ratio = experiment.plan.test_to_train or float(sizes.n_test / sizes.n_train)
-            if official:
-                # McNemar's test: the number of rows on which two machines disagree is at most the
-                # sum of their errors, so that the computed variance is an upper bound
-                errors, n, ratio = 100 - values.min(), round(sizes.n_test), 0.0
-                sds = 10 * np.sqrt((errors.drop(first) + errors[first]).to_numpy(float))
-            if (known := sds[sds > 0]).size:
-                found = (detectable_difference(sd, n, ratio) for sd in (known.min(), known.max()))
-                ends = dict.fromkeys(f"{value:.2g}" for value in found)
-                unit = "test rows" if official else "splits"
-                lines.append(f"  {dataset}: {' to '.join(ends)} % ({n} {unit})")
+        for dataset, places in grouped((place.dataset, place) for place in results.places).items():
+            keys = [place._replace(machine=first) for place in places]
+            k = max(planned.get(key, 0) for key in keys)
+            found = [d for key in keys for d in _expected(results, key, k)] if k else []
+            if sizes := [own.detectable() for own in found if own.tested]:
+                ends = dict.fromkeys(f"{size:.2g}" for size in (min(sizes), max(sizes)))
+                lines.append(f"  {dataset}: {' to '.join(ends)} % ({_unit(found[0])})")
+            elif found:
+                lines.append(f"  {dataset}: no test ({found[0].how})")
         if lines:
             head = f"detectable difference in accuracy from {experiment.plan.label(first)}"
-            test = "McNemar's test, upper bound" if official else "corrected resampled t-test"
-            return [f"{head} ({test}, level {LEVEL:g}, power 0.8; variances of {source}):", *lines]
+            return [f"{head} (level {LEVEL:g}, power {POWER:g}; variances of {source}):", *lines]
     return []
+
+
+def _expected(results: Results, first: Key, k: int) -> Iterator[Difference]:
+    """Yield the differences between a machine and the others that `k` splits would have.
+
+    If no predictions are stored, the variance over rows is at most that of machines whose errors
+    are independent.
+    """
+    for machine in results.configured:
+        own = difference_of(results, first._replace(machine=machine), first)
+        if machine == first.machine or own is None:
+            continue
+        if math.isnan(own.V_rows):
+            keys = (first._replace(machine=name) for name in (machine, first.machine))
+            errors = [1 - (results.value(key, METRIC) or 0.0) / 100 for key in keys]
+            apart = errors[0] * (1 - errors[1]) + errors[1] * (1 - errors[0])
+            rows = own.n_test + (own.n_train if own.rule != "official" else 0)
+            own = replace(own, V_rows=1e4 * apart / rows, A=min(own.A, own.S2))
+        if own.S2 or own.V_rows:
+            yield replace(own, k=k)
+
+
+def _unit(own: Difference) -> str:
+    return f"{own.n_test:.0f} test rows" if own.rule == "official" else f"{own.k} splits"
 
 
 def _time_text(

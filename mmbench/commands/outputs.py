@@ -12,8 +12,8 @@ from mmbench.commands.options import Say
 from mmbench.errors import UserError, converted, did_you_mean, extra
 from mmbench.jobs.store import CONFIG, RecordStore, write_output
 from mmbench.results import load
+from mmbench.results.beside import beside
 from mmbench.results.folder import (
-    CSV,
     FACTS,
     facts_text,
     folders_in,
@@ -105,7 +105,7 @@ def table(
     output = None if output is None else Path(output)
     fmt, metrics = _format(output, fmt, TABLE_FORMATS), tuple(metrics)
     check_names(layout, metrics)
-    read = read_results(_paths(results), mix, say, include_failed)
+    read = beside(read_results(_paths(results), mix, say, include_failed))
     text = draw_tables(read, fmt, layout, say, metrics, bold)
     if output is not None:
         _write(output, lambda file: file.write(text.encode()), "cannot write the table")
@@ -170,7 +170,7 @@ def report(
     """
     from mmbench.tables.report import write_report
 
-    return write_report(read_results(_paths(results), mix, say), Path(output), say)
+    return write_report(beside(read_results(_paths(results), mix, say)), Path(output), say)
 
 
 def export(

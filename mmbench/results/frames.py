@@ -87,6 +87,9 @@ class Results:
         Classifiers from other packages. These classifiers have no kernel.
     include_failed : bool
         Whether means include splits on which the training of a binary classifier failed.
+    guests : tuple of Results
+        Results whose machines are columns here, and their entries of `row_counts` as `guest_rows`;
+        see `mmbench.results.beside`.
     published : sequence of mapping
         Rows of the published table.
     metrics : sequence of str
@@ -108,6 +111,8 @@ class Results:
     stored_rows: pd.DataFrame | None = None
     foreign: frozenset[str] = frozenset()
     include_failed: bool = False
+    guests: tuple[Results, ...] = ()
+    guest_rows: Mapping[Key, NDArray] = field(default_factory=dict)
     layout: str = ""
     published: Sequence[Published] = ()
     metrics: Sequence[str] = ()
@@ -132,7 +137,9 @@ class Results:
     def arrays(self, record: str) -> Arrays:
         """Return the stored arrays of a record, or an empty dict if none are stored."""
         stored = self.records.get(record)
-        return self._store.arrays(record) if stored is not None and stored.arrays else {}
+        if stored is not None:
+            return self._store.arrays(record) if stored.arrays else {}
+        return next((own for guest in self.guests if (own := guest.arrays(record))), {})
 
     @cached_property
     def _store(self) -> RecordStore:
@@ -146,6 +153,11 @@ class Results:
         rows = rows_of(self.splits)
         found = grouped((Key(r.dataset, r.kernel, r.degree, r.machine, r.size), r) for r in rows)
         return {k: found[k] for k in dict.fromkeys((*self._planned, *found)) if k in found}
+
+    @property
+    def by_column(self) -> dict[str, None]:
+        """Machines with splits, in the order of the plan."""
+        return dict.fromkeys(key.machine for key in self.by_cell)
 
     @cached_property
     def _planned(self) -> dict[Key, Any]:
@@ -226,7 +238,8 @@ class Results:
             return dict(self._row_counts())
         frame = self.stored_rows
         rows = rows_of(frame) if frame is not None else ()
-        return {Key(*(getattr(r, n) for n in Key._fields)): np.array(r.counts) for r in rows}
+        own = {Key(*(getattr(r, n) for n in Key._fields)): np.array(r.counts) for r in rows}
+        return own | dict(self.guest_rows)
 
     def _row_counts(self) -> Iterable[tuple[Key, NDArray]]:
         for place in self.places:
