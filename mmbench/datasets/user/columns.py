@@ -140,8 +140,8 @@ def user_dataset(ref: DatasetRef, table: DenseTable | SparseTable, options: File
     for name, advice in unique.items():
         remarks.append(f"column {name!r} has a different word in each row, and is left out{advice}")
     if not chosen:
-        problem = f"there is no feature column besides the target {label!r}"
-        raise ValueError("; ".join([problem, *remarks]))
+        no_features = f"there is no feature column besides the target {label!r}"
+        raise ValueError("; ".join([no_features, *remarks]))
     numbers = [name for name in chosen if name not in nominal]
     if table.nominal.get(label):
         _codes(frame[label], table.nominal[label])  # raises ValueError if a class is not declared
