@@ -21,7 +21,7 @@ import numpy as np
 
 from mmbench.commands.experiments import PlannedExperiment, plan_experiments
 from mmbench.commands.listing import aligned
-from mmbench.commands.options import Options
+from mmbench.commands.options import Options, options_of
 from mmbench.config.grids import n_points
 from mmbench.datasets import DatasetRef, load_dataset
 from mmbench.errors import UserError
@@ -54,7 +54,7 @@ def dry_run(
     Data files of the user are read. A data set with a card (a file that states its sizes) is not
     read. Nothing is downloaded, and no file is written.
     """
-    given = Options(results, **more)
+    given = options_of(results, more)
     return "\n\n".join(_describe(one, given) for one in plan_experiments(experiments, given))
 
 

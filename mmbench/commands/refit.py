@@ -124,9 +124,10 @@ def write(model: Pipeline, path: Path) -> None:
     """Write a model to a ``.joblib`` file, and its provenance to a JSON file of the same name."""
     import joblib
 
-    write_output(path, lambda file: joblib.dump(model, file))
-    text = json.dumps(model.provenance_, indent=2, default=str)
-    path.with_suffix(".json").write_text(text + "\n", encoding="utf-8")
+    text = json.dumps(model.provenance_, indent=2, default=str) + "\n"
+    with converted(f"{path}: cannot be written", OSError):
+        write_output(path, lambda file: joblib.dump(model, file))
+        write_output(path.with_suffix(".json"), lambda file: file.write(text.encode()))
 
 
 def _records(

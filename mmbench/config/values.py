@@ -20,7 +20,7 @@ from mmbench.config.grids import distinct, parse_axis
 from mmbench.datasets import parse_steps
 from mmbench.datasets.card import one_or_more
 from mmbench.datasets.dataset import Scalar, Steps
-from mmbench.datasets.user.keys import of_kind
+from mmbench.datasets.user.keys import no_file, of_kind
 from mmbench.errors import did_you_mean
 from mmbench.kernels import KERNELS
 
@@ -37,13 +37,17 @@ def _known_kernel(name: str) -> str:
     return name
 
 
+def _text(path: Any) -> Any:
+    return os.fspath(path) if isinstance(path, os.PathLike) else path
+
+
 def _resolved(path: str, info: ValidationInfo) -> str:
     """Return the absolute path of a file, given its path relative to the folder of the
     configuration.
     """
     full = Path((info.context or {}).get("folder", "."), os.path.expanduser(path)).resolve()
     if not full.is_file():
-        raise ValueError(f"{full}: {'is a folder' if full.is_dir() else 'no such file'}")
+        raise ValueError(no_file(path, full))
     return str(full)
 
 
@@ -115,5 +119,5 @@ MaxTrainKey = Annotated[Any, PlainValidator(_parse_max_train)]
 #: Type of a grid: the values of each parameter, or ``auto``.
 Grid = dict[str, Annotated[Any, PlainValidator(parse_axis)]]
 #: Types of the absolute paths of a data file and of another experiment's YAML file.
-DataFile = Annotated[str, AfterValidator(_resolved)]
-ExperimentFile = Annotated[str, AfterValidator(_file_of_experiment)]
+DataFile = Annotated[str, BeforeValidator(_text), AfterValidator(_resolved)]
+ExperimentFile = Annotated[str, BeforeValidator(_text), AfterValidator(_file_of_experiment)]

@@ -21,6 +21,7 @@ import hashlib
 import io
 import itertools
 import os
+import re
 import socket
 import stat
 import warnings
@@ -308,6 +309,11 @@ LOCK = ".lock"
 QUARANTINE = "quarantine"
 #: Folder for finished records whose jobs are run again on request.
 SUPERSEDED = "superseded"
+#: Pattern of the names of files that operating systems and network file systems add to folders.
+OF_SYSTEM = re.compile(
+    r"\.(DS_Store|localized|directory|_.*|nfs.*|fuse_hidden.*)|thumbs\.db|desktop\.ini|lost\+found",
+    re.I,
+)
 
 #: Arrays by name.
 Arrays = Mapping[str, Any]
@@ -495,7 +501,7 @@ class RecordStore:
 
     def keys(self) -> list[str]:
         """Return the keys of all records, sorted."""
-        return sorted(path.stem for path in self._records.glob("*.json"))
+        return sorted(path.stem for path in self._records.glob("[!.]*.json"))
 
     def records(self) -> tuple[list[Record], list[str]]:
         """Return all intact records, sorted by key, and one message per damaged record."""
@@ -575,7 +581,7 @@ def _refuse_foreign(folder: Path) -> None:
     # a folder that contains only files of mmbench is accepted without a configuration, since the
     # start of a run may have been interrupted
     ours = {"records", LOCK, PLAN, CONFIG + TEMPORARY, PLAN + TEMPORARY}
-    if foreign := sorted(held - ours):
+    if foreign := sorted(name for name in held - ours if not OF_SYSTEM.fullmatch(name)):
         problem = f"it holds {foreign[0]!r} but no {'records' if CONFIG in held else CONFIG}"
         raise UserError(f"{folder}: not a results folder, {problem}; choose another with --results")
 

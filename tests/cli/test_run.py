@@ -125,6 +125,20 @@ def test_results_folder_of_somebody_else(tmp_path: Path):
     assert [p.name for p in treasure.parent.iterdir()] == ["thesis.tex"]
 
 
+@pytest.mark.parametrize("name", [".DS_Store", "._plan.json", "Thumbs.db", ".nfs000000"])
+def test_a_results_folder_with_files_of_the_system_is_restored(tmp_path: Path, name: str):
+    path = write(tmp_path, good_rows())
+    folder = tmp_path / "results" / "mine"
+    assert run(path).exit_code == 0
+    (folder / "experiment.yaml").unlink()
+    for part in (folder, folder / "records"):
+        (part / name).write_text("")
+    result = run(path)
+    assert result.exit_code == 0, result.stderr
+    assert (folder / "experiment.yaml").is_file()
+    assert "of other settings" not in result.stderr
+
+
 def test_a_persons_own_experiment_yaml_is_no_results_folder(tmp_path: Path):
     path = write(tmp_path, good_rows()).rename(tmp_path / "experiment.yaml")
     path.write_text("# precious\n" + path.read_text().replace("mine\n", f"{tmp_path.name}\n", 1))

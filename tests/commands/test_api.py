@@ -123,13 +123,13 @@ def test_what_is_wrong_is_an_exception(tmp_path: Path):
     with pytest.raises(UserError, match="got Series; use"):
         mmbench.easy(frame["target"], target="target", results=tmp_path)
     (tmp_path / "file").write_text("")
-    with pytest.raises(UserError, match="file: File exists"):
+    with pytest.raises(UserError, match="cannot be written: File exists"):
         mmbench.easy(frame, target="target", results=tmp_path / "file")
     with pytest.raises(UserError, match="time limit"):
         mmbench.run(EXPERIMENT, tmp_path, time_limit="soon")
     with pytest.raises(UserError, match="--rerun all: must be 'changed'"):
         mmbench.run(EXPERIMENT, tmp_path, rerun="all")
-    with pytest.raises(TypeError, match="job_limit"):
+    with pytest.raises(UserError, match="no option 'job_limit'; valid: "):
         mmbench.run(EXPERIMENT, tmp_path, job_limit=1)
 
 

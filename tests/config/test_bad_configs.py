@@ -9,8 +9,8 @@ import pytest
 from typer.testing import CliRunner
 
 from mmbench.cli.app import app
-from mmbench.config.files import parse_yaml
-from mmbench.config.read import load_configs
+from mmbench.config.files import load_yaml, parse_yaml
+from mmbench.config.read import config_of, load_configs
 
 pytestmark = pytest.mark.usefixtures("one_process")
 
@@ -456,3 +456,8 @@ def test_a_path_in_the_home_folder_is_read_and_a_missing_one_is_shown_in_full(
     assert config.datasets[0].path == str(tmp_path / "my.csv")
     path.write_text(GOOD.replace("[wine]", "[{path: my.csv, target: y}]"))
     assert_refused(run(path), path, [f"{tmp_path / 'configs' / 'my.csv'}: no such file"])
+    for address in ("https://x.org/my.csv", "s3://bucket/my.csv", "file:///my.csv"):
+        path.write_text(GOOD.replace("[wine]", f"[{{path: '{address}', target: y}}]"))
+        assert_refused(run(path), path, [f"{address}: is an address; download the file"])
+    content = load_yaml(path) | {"datasets": [{"path": tmp_path / "my.csv", "target": "y"}]}
+    assert config_of(content, path).datasets[0].path == str(tmp_path / "my.csv")

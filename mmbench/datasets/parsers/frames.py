@@ -93,9 +93,10 @@ def in_yaml(value: object) -> str:
 
 
 def not_names(options: Any) -> str:
-    """Return the advice to skip one more line before the column names."""
+    """Return the advice to skip one more line before the column names or the data."""
     option = setting("skip_lines", options.skip_lines + 1)
-    return f"if the first line does not name the columns, {option}"
+    content = "name the columns" if options.header else "contain data"
+    return f"if the first line does not {content}, {option}"
 
 
 def check_names(names: Sequence[str], options: Any = None) -> None:
@@ -161,6 +162,16 @@ def as_pandas(data: Any) -> Any:
         return data.to_pandas() if hasattr(data, "to_pandas") else data
 
 
+def neither(column: pd.Series) -> str:
+    """Return a message if a column of a data frame has cells that are neither numbers nor words."""
+    from pandas.api.types import is_hashable
+
+    kind = {"m": "durations", "c": "complex numbers"}.get(column.dtype.kind, "")
+    if column.dtype.kind == "O" and not column.map(is_hashable).all():
+        kind = "lists"
+    return f"column {column.name!r} contains {kind}, neither numbers nor words" if kind else ""
+
+
 def clean_words(column: pd.Series, missing: Sequence[str], known: Sequence[str] = ()) -> pd.Series:
     """Remove blanks around the words of a column, and replace the words in `missing` by NaN.
 
@@ -219,6 +230,8 @@ class Attribute(NamedTuple):
 
 #: Names of the numeric types of ARFF, in lower case.
 ARFF_NUMBERS = ("numeric", "real", "integer")
+#: Unquoted words that denote a missing value in ARFF files of Weka and KEEL.
+ARFF_MISSING = ("?", "<null>")
 #: Pattern of one value of an ARFF line, quoted or not, with the blanks or comma after the value. A
 #: comment, which begins with an unquoted ``%``, is not part of a match.
 TOKEN = re.compile(
@@ -239,9 +252,10 @@ def read_arff(
 ) -> tuple[pd.DataFrame, Nominal]:
     """Return the rows of dense or sparse ARFF text, and the declared values of nominal attributes.
 
-    Values of attributes that are not numeric are read as text. An unquoted ``?`` and the words in
-    `missing` denote missing values. If `row_weights` is "error", a row with a weight raises
-    ValueError. If `row_weights` is "ignore", weights are ignored.
+    Values of attributes that are not numeric are read as text. The words in `missing`, and the
+    words in `ARFF_MISSING` if they are not quoted, denote missing values. If `row_weights` is
+    "error", a row with a weight raises ValueError. If `row_weights` is "ignore", weights are
+    ignored.
     """
     import pandas as pd
 
@@ -274,7 +288,7 @@ def read_arff(
         frame = pd.DataFrame(rows, columns=names, dtype=object)
     else:
         text_columns: Nominal = {a.name: () for a in attributes if not a.is_number}
-        frame = parse_rows(body, names, text_columns, ["?", *missing], sep=",")
+        frame = parse_rows(body, names, text_columns, [*ARFF_MISSING, *missing], sep=",")
     for a in attributes:
         if a.is_number and frame[a.name].dtype.kind not in "iuf":
             frame[a.name] = _arff_numbers(frame[a.name], missing)
@@ -291,7 +305,7 @@ def _attribute(line: str) -> Attribute:
         if not rest.startswith("}"):
             raise ValueError(f"attribute {name!r}: the closing '}}' is missing")
         return Attribute(name, tuple(value for value, _ in values), False)
-    word = re.split(r"[\s%]", kind, maxsplit=1)[0].lower()
+    word = re.split(r"[\s%[]", kind, maxsplit=1)[0].lower()  # KEEL adds a range, as in real[0,1]
     if name and word not in (*ARFF_NUMBERS, "string", "date"):
         raise ValueError(f"attribute {name!r} has the unsupported type {word!r}")
     return Attribute(name, None, word in ARFF_NUMBERS)
@@ -330,7 +344,7 @@ def _arff_row(
     if rest and not rest.startswith("%"):
         raise ValueError(f"data row {number}: {rest[:20]!r} cannot be read")
     values = [
-        None if (not quoted and value == "?") or value in missing else value
+        None if (not quoted and value in ARFF_MISSING) or value in missing else value
         for value, quoted in tokens
     ]
     if not sparse:

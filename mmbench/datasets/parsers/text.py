@@ -55,6 +55,8 @@ MOST_BYTES = 2**30
 #: Pattern of a number in a data file. Python's `float` would also accept texts such as 1_000 and
 #: digits of other scripts.
 NUMBER = re.compile(r"\s*[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?\s*")
+#: Pattern of a number in an svmlight file.
+SVMLIGHT_NUMBER = re.compile(rf"{NUMBER.pattern}|[+-]?(nan|inf(inity)?)", re.I)
 #: Pattern of an integer without leading zeros and without an exponent. A matching integer may have
 #: a sign, and zeros after a decimal point.
 WHOLE = re.compile(r"[+-]?(0|[1-9][0-9]{0,14})(\.0*)?")
@@ -263,13 +265,52 @@ def libsvm(paths: Sequence[Path], *, features: int, decimals: int, label_shift: 
 def read_svmlight(content: bytes, **options: Any) -> tuple[Any, NDArray, NDArray]:
     """Return the sparse features, the labels and the query numbers (qid) in svmlight data.
 
-    If the data have no query numbers, the array of query numbers is empty. `options` are keyword
-    arguments of scikit-learn's `load_svmlight_file`.
+    If the data have no query numbers, the array of query numbers is empty. As in libsvm, blanks may
+    follow a colon. `options` are keyword arguments of scikit-learn's `load_svmlight_file`.
     """
     from sklearn.datasets import load_svmlight_file
 
-    with converted("not in svmlight's format", ValueError, OverflowError, to=ValueError):
+    try:
+        if re.search(rb"^[^#\n]*_", content, re.M):
+            raise ValueError("a number contains '_'")  # scikit-learn would read 1_0 as 10
         X, y, queries = load_svmlight_file(io.BytesIO(content), query_id=True, **options)
+    except (ValueError, OverflowError) as error:
+        joined = re.sub(rb"(?<=[0-9]:)[ \t]+", b"", content)
+        if joined != content:
+            return read_svmlight(joined, **options)
+        _check_svmlight(content)
+        raise ValueError(f"not in svmlight's format: {error}") from error
     if len(queries) not in (0, len(y)):
-        raise ValueError(f"only {len(queries)} of {len(y)} rows have a qid")
+        _check_svmlight(content)
     return X, y, queries
+
+
+def _check_svmlight(content: bytes) -> None:
+    """Raise ValueError about the first row that is not in svmlight's format."""
+    texts = (line.partition(b"#")[0].decode(errors="replace") for line in content.split(b"\n"))
+    with_query = None
+    for row, fields in enumerate(filter(None, map(str.split, texts)), 1):
+        has_query = any(re.fullmatch("qid:[+-]?[0-9]+", field) for field in fields[1:2])
+        with_query = has_query if row == 1 else with_query
+        fault = _svmlight_fault(fields[0], fields[1 + has_query :])
+        if not fault and has_query != with_query:
+            fault = f" has {'a' if has_query else 'no'} qid, unlike data row 1"
+        if fault:
+            raise ValueError(f"not in svmlight's format: data row {row}{fault}")
+
+
+def _svmlight_fault(label: str, fields: Iterable[str]) -> str:
+    """Return the first fault of a row in svmlight's format, or an empty text."""
+    if not SVMLIGHT_NUMBER.fullmatch(label):
+        return f": the label {label!r} is not a number"
+    last = -1
+    for field in fields:
+        index, colon, value = field.partition(":")
+        if not (colon and re.fullmatch("[0-9]{1,18}", index)):
+            return f": {field!r} is not a column number, a colon and a number"
+        if not SVMLIGHT_NUMBER.fullmatch(value):
+            return f", column {index}: {value!r} is not a number"
+        if int(index) <= last:
+            return f": column {index} follows column {last}; the numbers of columns must increase"
+        last = int(index)
+    return ""

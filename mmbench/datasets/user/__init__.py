@@ -26,7 +26,7 @@ from mmbench.errors import UserError, converted
 
 #: Version of the functions that read tables, part of the hash of a user's data. If a change of the
 #: code changes the values that are read, READER must be increased.
-READER = 6
+READER = 7
 #: Accepted values of the key ``target`` if the format of a table defines the labels (npz, svmlight,
 #: scikit-learn).
 OWN_TARGETS = (None, "target", "y", -1)

@@ -51,15 +51,17 @@ SHOWN = 5
 #: The maximum exceeds the number of countries of the world, so that a column of countries is
 #: accepted.
 MOST_CATEGORIES = 250
-#: A table with fewer than FEWEST_NAMED rows causes no warning about columns that may contain row
-#: names, since the values of a column may be distinct by chance.
+#: In a table with fewer than FEWEST_NAMED rows, no column is taken for the names of the rows, since
+#: the values of a column may be distinct by chance.
 FEWEST_NAMED = 10
 #: If a column contains many numbers and at most FEW_WORDS distinct words, the words are reported as
 #: possible codes of missing values.
 FEW_WORDS = 5
-#: A numeric target with fractional values and more than MOST_FRACTIONS distinct values is treated
-#: as continuous, unless the file declares the target as categorical.
+#: A numeric target with more than MOST_FRACTIONS distinct values is continuous if some values are
+#: fractions, or if some values occur only once and the whole numbers have gaps.
 MOST_FRACTIONS = 20
+#: Maximum number of distinct whole numbers in a target without a warning.
+MOST_CLASSES = 100
 MONTH = "(jan|feb|mar|apr|may|jun|jul|aug|sep|oct|nov|dec|mär|mai|okt|dez)"
 YEAR, NUMBER_OF_MONTH = "(1[5-9]|20)[0-9]{2}", "(0?[1-9]|1[0-2])"
 #: Pattern of dates (2024-01-31, 31.1.2024, 1/31/24, 31-Jan-2024, January 31, 2024), of months
@@ -77,7 +79,11 @@ DATE = re.compile(
 )
 INFINITE = re.compile(r"\s*[+-]?inf(inity)?\s*", re.I)
 #: Pattern of the names of columns that contain identifiers of the rows.
-ID_NAME = re.compile(r"(.*[\W_])?(id|uuid|guid)|.*[a-z]I[Dd]", re.I)
+ID_NAME = re.compile(
+    r"(.*[\W_])?(id|uuid|guid|key|code|index|serial|no|nr|num|number|(zip|post)code"
+    r"|account|client|customer|order|patient|person|record|sample|student|subject|user)|.*[a-z]id",
+    re.I,
+)
 #: Integers up to this absolute value are represented exactly as float64.
 EXACT = 2**53
 #: The minus sign of Unicode, which is read like a hyphen.
@@ -129,11 +135,17 @@ def user_dataset(ref: DatasetRef, table: DenseTable | SparseTable, options: File
     table, dropped = _labelled(table, filled, options)
     frame, label = table.frame, table.target
     chosen, remarks = _chosen(table, options)
-    nominal = _nominal(table, chosen, options)
+    nominal, unique = _nominal(table, chosen, options)
+    chosen = [name for name in chosen if name not in unique]
+    for name, advice in unique.items():
+        remarks.append(f"column {name!r} has a different word in each row, and is left out{advice}")
+    if not chosen:
+        no_features = f"there is no feature column besides the target {label!r}"
+        raise ValueError("; ".join([no_features, *remarks]))
     numbers = [name for name in chosen if name not in nominal]
     if table.nominal.get(label):
         _codes(frame[label], table.nominal[label])  # raises ValueError if a class is not declared
-    y, more = _labels(frame[label], declared=label in table.nominal)
+    y, more = _labels(frame[label], declared=label in table.nominal or bool(ref.classes))
     for row in frame.index[frame[label].astype(str) == label] if options.header else ():
         if all(str(frame[name][row]) == name for name in chosen):
             raise ValueError(f"data row {row + 1} repeats the column names; remove the row")
@@ -141,7 +153,8 @@ def user_dataset(ref: DatasetRef, table: DenseTable | SparseTable, options: File
     X = np.column_stack([_numbers(frame[numbers], options), *(c for c, _ in codes.values())])
     remarks += [*dropped, *more, *(() if table.idle else _other_mark(frame, numbers, options))]
     for name in nominal if options.categorical == "auto" else ():
-        remarks += _doubtful(frame[name], options, name in {*table.nominal, *table.text})
+        found = _misread(frame[name], options, name in {*table.nominal, *table.text})
+        remarks += found or [*_alike(codes[name][1], f"column {name!r}: categories")]
     like_data = [name for name in chosen if is_number(name) and not name.isdigit()]
     like_data += [label] * (options.header and label in set(map(str, y)))
     if like_data and not table.idle:
@@ -180,7 +193,7 @@ def _sparse_dataset(ref: DatasetRef, table: SparseTable, options: FileOptions) -
         raise ValueError(f"a sparse table has neither named columns nor missing values{dense}")
     if not np.isfinite(table.X.data).all():
         raise ValueError("contains infinite or missing values")
-    y, more = _labels(pd.Series(table.y, name="target"))
+    y, more = _labels(pd.Series(table.y, name="target"), declared=bool(ref.classes))
     if {name for name, _ in ref.preprocess} - {*KEEP_ZEROS}:
         steps = f"preprocess must be {' or '.join(KEEP_ZEROS)} (--set preprocess=none)"
         raise ValueError(f"is sparse: {steps}{dense}")
@@ -210,8 +223,7 @@ def _chosen(table: DenseTable, options: FileOptions) -> tuple[list[str], list[st
     listed = {name.casefold() for name in table.ignored}
     ignored = [n for n in names if n.casefold() in listed and n not in dropped | stated]
     wanted = (stated or set(names)) - dropped - set(ignored)
-    if not (chosen := [name for name in names if name in wanted]):
-        raise ValueError(f"there is no feature column besides the target {target!r}")
+    chosen = [name for name in names if name in wanted]
     for name in [name for name in chosen if name in table.unusable]:
         content = f"contains {table.unusable[name]}, neither numbers nor categories"
         raise ValueError(_about(name, content, options))
@@ -225,8 +237,11 @@ def _left_out(ignored: Sequence[str]) -> list[str]:
     return [f"columns left out, as row numbers or by the source: {names}"] if ignored else []
 
 
-def _nominal(table: DenseTable, chosen: list[str], options: FileOptions) -> Nominal:
-    """Return each categorical column with its declared categories, or () if none are declared.
+def _nominal(
+    table: DenseTable, chosen: list[str], options: FileOptions
+) -> tuple[Nominal, dict[str, str]]:
+    """Return each categorical column with its declared categories, or () if none are declared, and
+    each text column without repeated words, with advice to keep the column.
 
     Raises ValueError if a column that `options` does not list has too many categories, or contains
     mostly dates or times.
@@ -246,21 +261,29 @@ def _nominal(table: DenseTable, chosen: list[str], options: FileOptions) -> Nomi
     declared = {**dict.fromkeys(text, ()), **declared}
     given = () if auto else options.categorical
     stated = {column_name(c, names, "categorical column"): v for c, v in given}
-    faults = {}
+    faults, unique = {}, {}
+    keep = setting("categorical", [name for name in chosen if name in {*declared, *stated}])
     for name in [name for name in chosen if name in declared and name not in stated]:
-        column, values = table.frame[name], table.frame[name].dropna().unique().tolist()
+        values = (column := table.frame[name].dropna()).unique().tolist()
+        repeated = len(values) < max(len(column), FEWEST_NAMED)
         many = f"{len(values)} categories" if len(values) > MOST_CATEGORIES else ""
-        doubts = _doubtful(column, options, name in {*table.nominal, *table.text}) if many else []
+        doubts = []
+        if many or not repeated:
+            doubts = _misread(column, options, name in {*table.nominal, *table.text})
         if len(dates := [v for v in values if DATE.fullmatch(str(v).strip())]) > len(values) / 2:
             many, values = "dates or times", dates
+        elif not (doubts or repeated or options.features):
+            unique[name] = f"; to keep it, {keep}"
+            continue
         if many:
             fault = f"column {name!r} contains {many} such as {str(values[0])!r}"
             faults[name] = doubts[0] if doubts else fault
     if faults:
-        them = f"to keep {'them' if len(faults) > 1 else 'it'}, {setting('categorical', [*faults])}"
+        them = f"to keep {'them' if len(faults) > 1 else 'it'}, {keep}"
         raise ValueError("; ".join([*faults.values(), _leave_out(options, *faults), them]))
     known = {**stated, **declared}
-    return {name: stated.get(name) or known[name] for name in chosen if name in known}
+    kept = (name for name in chosen if name in known and name not in unique)
+    return {name: stated.get(name) or known[name] for name in kept}, unique
 
 
 def _codes(
@@ -460,12 +483,18 @@ def _labels(column: pd.Series, declared: bool = False) -> tuple[NDArray, list[st
         both = f"numbers such as {next(iter(numbers), None)} and words such as {word}"
         remarks = [f"the target has {both}; all are read as words"] if numbers else []
         return y, [*remarks, *_alike(values.tolist())]
+    if len(values) <= MOST_FRACTIONS:
+        return y, list(_alike(values.tolist()))
     has = f"target {column.name!r} has {len(values)} distinct numbers such as {numbers[-1]}"
-    if not declared and len(values) > MOST_FRACTIONS and any(float(v) % 1 > 0 for v in numbers):
-        advice = "set another target, or form classes, for example by pandas.qcut(values, 3)"
-        raise ValueError(f"{has}; it is continuous, and classes are needed: {advice}")
-    if len(values) > MOST_FRACTIONS and np.unique(y, return_counts=True)[1].min() == 1:
-        return y, [f"{has}, some only once; is it continuous, or a row number?"]
+    once = np.unique(y, return_counts=True)[1].min() == 1
+    has_gaps = y.dtype.kind == "i" and np.ptp(values) >= len(values)
+    if not declared and ((once and has_gaps) or any(float(v) % 1 > 0 for v in numbers)):
+        advice = "set another target, form classes, for example by pandas.qcut(values, 3)"
+        advice += f", or choose the numbers that are classes: {setting('classes', numbers[:3])}"
+        raise ValueError(f"{has}; it looks continuous, and classes are needed: {advice}")
+    if once or len(values) > MOST_CLASSES:
+        often = ", some only once" if once else ""
+        return y, [f"{has}{often}; is it continuous, or a row number?"]
     return y, list(_alike(values.tolist()))
 
 
@@ -484,8 +513,8 @@ def _alike(labels: Sequence[object], what: str = "classes") -> Iterator[str]:
             yield f"{what} {other!r} and {label!r} {how}"
 
 
-def _doubtful(column: pd.Series, options: FileOptions, declared: bool) -> list[str]:
-    """Return warnings about a categorical column that may contain numbers or row names.
+def _misread(column: pd.Series, options: FileOptions, declared: bool) -> list[str]:
+    """Return warnings about a categorical column that may contain numbers.
 
     `declared` states whether the file format declares the column as categorical.
     """
@@ -506,18 +535,16 @@ def _doubtful(column: pd.Series, options: FileOptions, declared: bool) -> list[s
         both = f"{has} numbers and {', '.join(map(repr, words))}, all read as categories"
         option = setting("missing", [*(options.missing or ()), *words])
         return [f"{both}; {save if declared else f'to read words as missing values, {option}'}"]
-    if len(texts) == len(column) and FEWEST_NAMED <= len(texts) <= MOST_CATEGORIES:
-        many = f"has {len(texts)} categories in {len(column)} rows, such as {texts[0]!r}"
-        return [_about(column.name, many, options)]
-    return list(_alike(texts, f"column {column.name!r}: categories"))
+    return []
 
 
 def _row_names(X: NDArray, numbers: pd.DataFrame, options: FileOptions) -> Iterator[str]:
     """Yield warnings about row numbers, identifiers, dates, and integers that float64 rounds."""
     if len(X) >= FEWEST_NAMED:
         for name, column in zip(numbers.columns, X.T, strict=False):
-            whole = column[0] % 1 == 0 and (column % 1 == 0).all()
-            distinct = whole and len(np.unique(column)) == len(X)
+            column = column[~np.isnan(column)]
+            whole = len(column) > 0 and column[0] % 1 == 0 and (column % 1 == 0).all()
+            distinct = whole and len(np.unique(column)) == len(column) >= FEWEST_NAMED
             # row numbers may be unsorted (if the rows are sorted by another column) or incomplete
             # (rows without a label have been removed)
             if distinct and column.max() - column.min() <= numbers.index[-1]:

@@ -187,6 +187,14 @@ class UserTable(FileOptions):
         return self.path if self.sklearn is None else f"sklearn:{self.sklearn}"
 
 
+def no_file(path: str, full: Path) -> str:
+    """Return the message that there is no file at a path; `full` is its absolute path."""
+    if re.match("[A-Za-z][A-Za-z0-9+.-]+:/", path):  # a drive of Windows has one letter
+        path = re.sub(":/(?!/)", "://", path, count=1)  # `Path` removes a slash
+        return f"{path}: is an address; download the file, and give its path"
+    return f"{full}: {'is a folder' if full.is_dir() else 'no such file'}"
+
+
 def inner_path(path: str | Path) -> Path:
     """Return a path without a suffix that denotes compression, such as ``.gz``."""
     path = Path(path)

@@ -570,7 +570,15 @@ class PairwiseClassifier(Declared, Estimator):
             raise TypeError("Sparse precomputed kernels are not supported; pass a dense matrix")
         refuse_masks(X, *y)
         accepted = "csr" if self.__sklearn_tags__().input_tags.sparse else False
-        data = validate_data(self, X, *y, dtype=np.float64, accept_sparse=accepted, reset=reset)
+        try:
+            data = validate_data(self, X, *y, dtype=np.float64, accept_sparse=accepted, reset=reset)
+        except ValueError as error:
+            select = getattr(X, "select_dtypes", None)  # X may be a data frame with text columns
+            words = [*select(exclude=["number", "bool"])] if select else []
+            if "could not convert" not in str(error) or not words:
+                raise
+            hint = "encode words as numbers, for example by OneHotEncoder"
+            raise ValueError(f"column {words[0]!r}: {error}; {hint}") from error
         if reset and self.kernel == PRECOMPUTED and data[0].shape[0] != data[0].shape[1]:
             raise ValueError(
                 "Precomputed matrix must be a square matrix. "
@@ -726,8 +734,7 @@ class PairwiseClassifier(Declared, Estimator):
                 raise ValueError(f"the solution of {low!s}/{high!s} is not finite; scale the data")
             fit = replace(model.fit, pair=pair)
             self.fits_.append(judged(fit, self.gap_tolerance, self.violation_tolerance))
-        for fit in self.fits_:
-            warn_unless_solved(fit, type(self).__name__, self.gap_tolerance)
+        warn_unless_solved(self.fits_, type(self).__name__, self.gap_tolerance)
         for name in ("coef_", "support_", "support_vectors_", "n_support_", "_sparse_coef"):
             self.__dict__.pop(name, None)  # attributes of an earlier fit are removed
         self.intercept_ = np.array([m.intercept for m in models])

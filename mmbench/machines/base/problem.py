@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import warnings
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
@@ -13,7 +14,7 @@ from numpy.typing import NDArray
 from scipy.sparse import csr_array, issparse
 from sklearn.exceptions import ConvergenceWarning
 
-from mmbench.errors import FINISHED, Status
+from mmbench.errors import FINISHED, SEVERITY, Status
 from mmbench.kernels import Kernel, row_squares
 from mmbench.kernels.matrix import KernelMatrix, KernelRows, LazyGram, submatrix
 from mmbench.machines.base.search_space import cache_bytes
@@ -253,20 +254,25 @@ def refused(fit: Fit, reason: str) -> Fit:
     return replace(fit, status=Status.FAILED, bound=-math.inf, extra=extra)
 
 
-def warn_unless_solved(fit: Fit, machine: str, gap_tolerance: float) -> None:
-    """Emit a warning unless the status is ``optimal``, ``stopped_by_rule`` or ``trivial``.
+def warn_unless_solved(fits: Sequence[Fit], machine: str, gap_tolerance: float) -> None:
+    """Emit a warning unless the status of all fits is ``optimal``, ``stopped_by_rule`` or
+    ``trivial``. The warning names the pair of classes with the most severe status.
 
     The warning is also emitted if the paper's stopping rule ended the training at a solution that
     is worse than w = 0.
     """
-    if fit.status is Status.TRIVIAL or (fit.status in FINISHED and "reason" not in fit.extra):
+    ended = [fit for fit in fits if fit.status is not Status.TRIVIAL]
+    bad = [fit for fit in ended if fit.status not in FINISHED or "reason" in fit.extra]
+    if not bad:
         return
+    fit = max(bad, key=lambda fit: SEVERITY.index(fit.status))
     low, high = fit.pair
     asked = f" (tolerance {gap_tolerance:.1e})" if math.isfinite(gap_tolerance) else ""
     reason = f": {fit.extra['reason']}" if "reason" in fit.extra else ""
+    more = f"; {len(bad) - 1} more pairs of classes are not optimal, see `fits_`" * (len(bad) > 1)
     warnings.warn(
         f"{machine} on classes {low!s}/{high!s} ended {fit.status}: relative gap {fit.gap:.1e}"
-        f"{asked}, largest violation {fit.max_violation:.1e}{reason}",
+        f"{asked}, largest violation {fit.max_violation:.1e}{reason}{more}",
         ConvergenceWarning,
         stacklevel=7,  # the caller of `fit`
     )
