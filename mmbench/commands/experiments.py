@@ -149,8 +149,9 @@ def plan_experiments(
         source = results / config.source.name if config.source else None
         if left_out and not kept:
             raise UserError(f"{config.name}: {left_out[0]}")
-        for line in left_out if say else ():
-            say(f"{config.name}: {line}")
+        if say:
+            for line in left_out:
+                say(f"{config.name}: {line}")
         parts = (config, kept, full, results / config.name, source, absent, left_out)
         planned.append(PlannedExperiment(*parts))
     planned = [one if one.config.name in asked else _needed(one, planned) for one in planned]
