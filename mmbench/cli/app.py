@@ -9,6 +9,8 @@ wait for the import of scikit-learn.
 """
 
 import errno
+import os
+from contextlib import suppress
 from glob import escape, glob
 from pathlib import Path
 from typing import Any
@@ -139,6 +141,14 @@ def _common(version: bool = flag("--version", "Print the version and exit.")) ->
         raise typer.Exit
 
 
+def _search_here() -> None:
+    """Let classifiers, transformers and machines that the user names lie in the current folder."""
+    from mmbench.plugins import FOLDERS
+
+    with suppress(OSError):  # the current folder was deleted
+        FOLDERS[:] = [os.getcwd()]
+
+
 # -- experiments -------------------------------------------------------------------------------
 
 
@@ -170,6 +180,7 @@ def run(
     del options["configs"], options["dry_run"]
     from mmbench.config.files import load_yaml
 
+    _search_here()
     for name in configs:  # report unknown names and too large experiments before the slow imports
         load_yaml(name, count=not set)
     if dry_run:
@@ -202,6 +213,7 @@ def easy(
     from mmbench.commands import easy as command
     from mmbench.commands.refit import check_file, refit, write
 
+    _search_here()
     if save is not None:
         check_file(save)
     if show:
@@ -428,7 +440,6 @@ _add_list("figure", "List the figures.")
 _add_list("config", "List the experiments of mmbench and of the folder configs/.")
 
 
-@config_app.callback()
 @check_app.callback()
 def _group() -> None:
     """Do nothing: without a callback, typer drops the name of a group with a single command."""
@@ -437,9 +448,17 @@ def _group() -> None:
 @config_app.command()
 def show(name: str = argument("CONFIG", "A YAML file, or a name.", **COMPLETED)) -> None:
     """Print the YAML file of an experiment, as a template."""
-    from mmbench.config.files import find_config, read_text
+    from mmbench.config.files import template
 
-    echo(read_text(find_config(name)), nl=False)
+    echo(template(name), nl=False)
+
+
+@config_app.command()
+def schema() -> None:
+    """Print the JSON Schema of YAML files, for editors."""
+    from mmbench.config.model import schema as text
+
+    echo(text(), nl=False)
 
 
 @check_app.command()
@@ -450,6 +469,7 @@ def machine(name: str = argument("NAME", "A machine, or mypackage.module:Class."
     """
     from mmbench.commands.check import check_machine
 
+    _search_here()
     lines, passed = check_machine(name)
     echo("\n".join(lines))
     raise typer.Exit(not passed)

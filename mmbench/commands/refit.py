@@ -98,11 +98,12 @@ def refit(
     if data.content_hash != job.dataset_hash:
         name = job.dataset.path or job.dataset.name
         raise UserError(f"{name}: the data changed since the run; run the experiment again")
-    steps = make_preprocess(job.dataset.preprocess, data.n_categorical, job.split.seed).fit(data.X)
+    steps = make_preprocess(job.dataset.preprocess, data.n_categorical, job.split.seed)
+    steps.fit(data.X, data.y)
     X = steps.transform(data.X)
     with converted(str(results), ValueError):
         choice: Choice = middle([r.selection.get("params", {}) for r in records])
-    fitted = make_machine(job, 1, job_seeds(job)["machine"])
+    fitted = make_machine(job, 1, job_seeds(job)["machine"], data.y)
     own = fit_selected(fitted, job, choice, X, data.y)
     table = [("table", TableColumns(data.columns, job.dataset.options))] if data.columns else []
     # a pipeline needs a scikit-learn estimator, which a `ForeignClassifier` stores as an attribute

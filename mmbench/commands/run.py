@@ -66,7 +66,7 @@ def run(
         from mmbench.commands.experiments import plan_experiments, run_planned
         from mmbench.running.runner import EXIT_INTERRUPTED
 
-        planned, finished = plan_experiments(asked, given, say), []
+        planned, finished = plan_experiments(asked, given, say, executor), []
         executor = executor or executor_for(given, planned, say)
         for experiment in planned:
             finished.append(run_planned(experiment, executor, given, say))

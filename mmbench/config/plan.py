@@ -48,14 +48,13 @@ def plan(
         splits = split_refs(config, dataset) or split_refs(config, load_dataset(dataset, **places))
         for kernel, degrees in degrees_by_kernel(config).items():
             run = [name for name in config.machines if kernel in config.kernels_of(name)]
-            # a classifier of another package runs for the first degree only
             keys: dict[SplitRef, dict[str, str]] = {split: {} for split in splits}
+            known: set[str] = set()
             for degree in degrees:
-                drafts = [
-                    job_of_column(config, entry, column, kernel, degree, **data)
-                    for column in run
-                    if degree == degrees[0] or not config.machines[column].estimator
-                ]
+                each = (job_of_column(config, entry, n, kernel, degree, **data) for n in run)
+                # a classifier of another package that takes no degree runs once
+                drafts = [draft for draft in each if draft.key not in known]
+                known |= {draft.key for draft in drafts if ":" in draft.machine}
                 if len(jobs) + len(splits) * len(drafts) > config.limits.jobs:
                     most = f"more than {config.limits.jobs} jobs"
                     raise UserError(f"{config.name}: {most} need --set limits.jobs=N")
@@ -118,9 +117,9 @@ def job_of_column(
     machine = config.machine_of(column)
     params, grid = settings(config, column, kernel, degree, entry)
     known = parameters_of(make_machine(machine, **params))
-    defaults = {n: v for n, v in known.items() if n not in {"kernel", *params, *grid}}
+    defaults = {n: v for n, v in known.items() if n not in {*params, *grid}}
     if not issubclass(machine_class(machine), ForeignClassifier):
-        defaults = for_kernel(defaults, kernel)
+        defaults = for_kernel({n: v for n, v in defaults.items() if n != "kernel"}, kernel)
     return Job(
         experiment=config.name,
         split=SplitRef(config.protocol.test.rule),
@@ -184,19 +183,31 @@ def settings(
             degree = parent.get("degree")  # None if the degree is selected by grid search
         known = set(cls.parameters) - set(fixed) - set(replaced_by(cls, fixed))
         params = {**{n: v for n, v in parent.items() if n in known}, **params}
+    foreign = issubclass(cls, ForeignClassifier)
+    if foreign and entry.kernel and "kernel" in cls.parameters:
+        params["kernel"] = kernel
     shared = {
         "gamma_scaling": config.gamma_scaling,
         "kernel_scaling": config.kernel_scaling,
         "degree": params.get("degree", degree),
     }
+    if foreign:  # the experiment's settings of kernels apply only to a kernel that the entry states
+        shared = {"degree": shared["degree"]} if params.get("kernel") == "poly" else {}
     params |= {n: v for n, v in shared.items() if v not in (None, "none") and n in cls.parameters}
     params = {name: value for name, value in params.items() if name not in grid}
     # sort the values: the key of a job must not depend on the order of values in a YAML file
     for name, values in grid.items():
-        grid[name] = tuple(sorted(values, key=lambda v: (isinstance(v, str), v is None, v)))
-    if issubclass(cls, ForeignClassifier):
+        grid[name] = tuple(sorted(values, key=_order))
+    if foreign:
         return params, grid
     return for_kernel(params, kernel), for_kernel(grid, kernel)
+
+
+def _order(value: Any) -> tuple[int, bool, Any]:
+    """Return the sort key of a value in a grid: numbers, None, words, then lists and mappings."""
+    nested = isinstance(value, tuple | dict)
+    kind = 2 if nested else int(isinstance(value, str))
+    return kind, value is None, repr(value) if nested else value
 
 
 # -- table cells -------------------------------------------------------------------------------

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from mmbench.datasets.preprocess import check_steps as check_steps
     from mmbench.datasets.preprocess import make_preprocess as make_preprocess
     from mmbench.datasets.preprocess import parse_steps as parse_steps
+    from mmbench.datasets.preprocess import use_labels as use_labels
     from mmbench.datasets.splits import RULES as RULES
     from mmbench.datasets.splits import Split as Split
     from mmbench.datasets.splits import parse_rule as parse_rule
@@ -37,7 +38,7 @@ EXPORTS = {
     "card_files": ("card_names",),
     "dataset": ("Dataset", "DatasetRef", "check_classes", "keep_classes", "too_few_rows"),
     "load": ("dataset_hash", "load_dataset"),
-    "preprocess": ("check_steps", "make_preprocess", "parse_steps"),
+    "preprocess": ("check_steps", "make_preprocess", "parse_steps", "use_labels"),
     "splits": ("RULES", "Split", "parse_rule", "split_at", "split_rules", "split_slots"),
     "user": ("FileOptions", "UserTable"),
 }

@@ -150,7 +150,9 @@ def commit() -> str | None:
 def parameters_of(machine: Any) -> dict[str, Any]:
     """Return the estimator parameters that affect the record of a job, in JSON types."""
     estimator = getattr(machine, "estimator", machine)
-    params, left_out = estimator.get_params(deep=False), EXECUTION
+    params = estimator.get_params(deep=False)
+    # in another package, parameters with the names of the other parameters may change the result
+    left_out = {"n_jobs", "random_state"}
     if estimator is machine:  # `machine` wraps no classifier of another package
         left_out = EXECUTION | PREDICTION | {n for n, v in NEW_PARAMS.items() if params.get(n) == v}
     return {name: _plain(params[name]) for name in sorted(params.keys() - left_out)}

@@ -178,7 +178,7 @@ Content = dict[str, Any]
 
 Number = float | None
 Scalar = str | float | bool | None
-Values = dict[str, Scalar | list[Scalar]]
+Values = dict[str, Scalar | list[Any] | dict[str, Any]]
 
 
 @dataclass(frozen=True)

@@ -13,7 +13,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from mmbench.errors import UserError, did_you_mean
-from mmbench.plugins import with_plugins
+from mmbench.plugins import imported, with_plugins
 
 if TYPE_CHECKING:
     from mmbench.machines.base.estimator import PairwiseClassifier
@@ -158,7 +158,7 @@ def machine_class(name: str) -> type[PairwiseClassifier]:
     if ":" not in machine:
         raise UserError(f"unknown machine {name!r}{did_you_mean(name, (*MACHINES, *ALIASES))}")
     from mmbench.machines.base.estimator import PairwiseClassifier  # takes seconds to import
-    from mmbench.machines.base.foreign import foreign_class, imported
+    from mmbench.machines.base.foreign import foreign_class
 
     found = imported(machine)
     ours = isinstance(found, type) and issubclass(found, PairwiseClassifier)

@@ -134,7 +134,9 @@ def test_configs_are_listed_with_their_first_comment(tmp_path: Path, monkeypatch
 def test_experiments_are_found_and_shown_anywhere(name: str, tmp_path: Path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     text = run("config", "show", name).stdout
-    assert text == (CONFIGS / "usps_rbf.yaml").read_text()
+    line, rest = text.split("\n", 1)
+    assert rest == (CONFIGS / "usps_rbf.yaml").read_text().split("\n", 1)[1]
+    assert Path(line.partition("$schema=")[2]).is_file()
     (tmp_path / "usps_rbf.yaml").write_text("mine")
     assert run("config", "show", "usps_rbf.yaml").stdout == "mine"
     assert "did you mean 'usps_rbf'?" in run("config", "show", "uspsrbf").stderr

@@ -170,7 +170,7 @@ def test_any_transformer_is_a_step_by_its_path():
 @pytest.mark.parametrize(
     ("step", "words"),
     [
-        ("sklearn.preprocessing.Quantile", "cannot be created"),
+        ("sklearn.preprocessing.Quantile", "cannot be imported"),
         ("sklearn.svm.SVC", "not a transformer"),
         ({"sklearn.preprocessing.PowerTransformer": {"metod": 1}}, "unexpected keyword"),
         ({"sklearn.preprocessing.PowerTransformer": 3}, "takes parameters as"),

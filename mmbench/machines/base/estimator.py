@@ -900,9 +900,8 @@ class WeightedClassifier(PairwiseClassifier):
 def row_weights(problem: BinaryProblem, class_weight: Any) -> NDArray | None:
     """Return the sample weight times the class weight of each row, or None if there are no weights.
 
-    Rows with the label ``y = 0`` are not used in the training, and get the weight 0. In a grid
-    search, the labels of the two classes are unknown (`problem.classes` is empty). Therefore a dict
-    of class weights raises a ValueError in a grid search.
+    Rows with the label ``y = 0`` are not used in the training, and get the weight 0. A dict of
+    class weights raises a ValueError if the problem does not state the labels of its classes.
     """
     if class_weight is None and problem.weights is None:
         return None
