@@ -22,6 +22,7 @@ from sphinx.transforms import SphinxTransform
 from mmbench.machines import (
     KLDA,
     LDA,
+    LDM,
     LSSVM,
     M4,
     MAMC,
@@ -149,6 +150,26 @@ def sigma_svm(canvas: Figure) -> None:
         name = f"D = {D:g}: f has deviation {spread:.2f}"
         level(axes, line_of(machine), ls=dashes, label=name)
     legend(axes)
+
+
+def ldm(canvas: Figure) -> None:
+    """The SVM and the LDM, with the distribution of their margins."""
+    X, y = strips()
+    machines = (
+        SVM(C=100, kernel="linear"),
+        LDM(C=100, lambda_1=30, lambda_2=0.1, kernel="linear"),
+    )
+    axes = panels(canvas, 4, 2, narrow=2)
+    bins = np.linspace(-0.5, 3.5, 33)
+    for above, below, machine in zip(axes[:2], axes[2:], machines, strict=True):
+        margins = y * machine.fit(X, y).decision_function(X)
+        relative = margins / margins.mean()
+        points(above, X, y)
+        band(above, line_of(machine), (-1, 1))
+        for label, colour in ((-1, ORANGE), (1, BLUE)):
+            below.hist(relative[y == label], bins, color=colour, alpha=0.55)
+        below.set(xlabel="margin / mean margin", yticks=[])
+        above.set_title(f"{type(machine).__name__}: variance {relative.var():.2f}")
 
 
 def mmrm(canvas: Figure) -> None:
@@ -299,6 +320,7 @@ PICTURES: dict[str, Callable[[Figure], None]] = {
     "svm": svm,
     "rmm": rmm,
     "sigma_svm": sigma_svm,
+    "ldm": ldm,
     "mmrm": mmrm,
     "minimax": minimax,
     "mamc": mamc,
