@@ -62,7 +62,7 @@ from mmbench.machines.base.estimator import WeightedClassifier, class_weight, ro
 from mmbench.machines.base.parameters import Param, choice, parameter, positive
 from mmbench.machines.base.problem import BinaryModel, BinaryProblem, Fit
 from mmbench.machines.base.search_space import MemoryNeeds, SearchSpace
-from mmbench.machines.base.spread import dual_bound, primal_objective
+from mmbench.machines.base.variance import dual_bound, primal_objective
 from mmbench.machines.kernel_pca import NO_VARIANCE, spectrum
 from mmbench.machines.svm import (
     GAP_TOLERANCE_FACTOR,

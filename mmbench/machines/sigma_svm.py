@@ -67,7 +67,7 @@ from mmbench.machines.base.estimator import (
 from mmbench.machines.base.parameters import Param, choice, parameter, positive
 from mmbench.machines.base.problem import BinaryModel, BinaryProblem
 from mmbench.machines.base.search_space import MemoryNeeds, SearchSpace
-from mmbench.machines.base.spread import dual_bound, primal_objective
+from mmbench.machines.base.variance import dual_bound, primal_objective
 from mmbench.machines.kernel_pca import Spectrum, spectrum, spectrum_of_many
 from mmbench.machines.svm import NATIVE, ROWS_PER_FEATURE, SVM, in_features, tolerance, train_svm
 from mmbench.solvers.rows import MappedRows
