@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from mmbench.machines import FSVM as FSVM
     from mmbench.machines import KLDA as KLDA
     from mmbench.machines import LDA as LDA
+    from mmbench.machines import LDM as LDM
     from mmbench.machines import LSSVM as LSSVM
     from mmbench.machines import M4 as M4
     from mmbench.machines import MAMC as MAMC
@@ -36,8 +37,8 @@ if TYPE_CHECKING:
 
 #: Classes that ``from mmbench import *`` imports. Functions such as `run` are not listed, since
 #: they would replace functions of the importing module that have these names.
-__all__ = ["FSVM", "KLDA", "LDA", "LSSVM", "M4", "MAMC", "MEMPM", "MMRM", "MPM", "MRSVM", "RMM"]
-__all__ += ["SVM", "RSVMMuPlus", "RSVMPlus", "SigmaSVM"]
+__all__ = ["FSVM", "KLDA", "LDA", "LDM", "LSSVM", "M4", "MAMC", "MEMPM", "MMRM", "MPM", "MRSVM"]
+__all__ += ["RMM", "SVM", "RSVMMuPlus", "RSVMPlus", "SigmaSVM"]
 __version__ = "1.0.0"
 
 #: Module that defines each public function.

@@ -22,6 +22,7 @@ from sphinx.transforms import SphinxTransform
 from mmbench.machines import (
     KLDA,
     LDA,
+    LDM,
     LSSVM,
     M4,
     MAMC,
@@ -138,6 +139,32 @@ def rmm(canvas: Figure) -> None:
         axes.set_title(f"{name}: decisions from {-largest:.1f} to {largest:.1f}")
 
 
+def rmm_scaling(canvas: Figure) -> None:
+    """Figure 1 of the paper: one direction is scaled, and the SVM turns to this direction."""
+    random = np.random.RandomState(1)
+    y = np.repeat([-1, 1], 40)
+    X = np.column_stack([random.uniform(0.05, 1, 80) * y, 0.3 * y])  # two parallel lines
+    axes = panels(canvas, 6, 3, narrow=3)
+    for above, below, scale in zip(axes[:3], axes[3:], (1, 3, 10), strict=True):
+        Z = X * [scale, 1]
+        points(above, X, y)
+        above.set(aspect="auto", ylim=(-0.7, 0.7), title=f"scale {scale}")
+        machines = (
+            (ORANGE, 1, SVM(C=1e3, kernel="linear")),
+            (GREEN, 0, RMM(C=1e3, B=1.05, kernel="linear")),
+        )
+        for colour, height, machine in machines:
+            w, b = line_of(machine.fit(Z, y))
+            level(above, (w * [scale, 1], b), color=colour)
+            f = machine.decision_function(Z)
+            for label, marker in ((-1, "s"), (1, "o")):
+                own = f[y == label]
+                heights = np.full(len(own), height)
+                below.scatter(own, heights, s=10, c=colour, marker=marker, alpha=0.5, lw=0)
+        below.set(yticks=[0, 1], yticklabels=["RMM", "SVM"], ylim=(-0.6, 1.6))
+        below.set_xlabel("decision value")
+
+
 def sigma_svm(canvas: Figure) -> None:
     """The direction of w for several penalties on the spread."""
     X, y = strips()
@@ -149,6 +176,26 @@ def sigma_svm(canvas: Figure) -> None:
         name = f"D = {D:g}: f has deviation {spread:.2f}"
         level(axes, line_of(machine), ls=dashes, label=name)
     legend(axes)
+
+
+def ldm(canvas: Figure) -> None:
+    """The SVM and the LDM, with the distribution of their margins."""
+    X, y = strips()
+    machines = (
+        SVM(C=100, kernel="linear"),
+        LDM(C=100, lambda_1=30, lambda_2=0.1, kernel="linear"),
+    )
+    axes = panels(canvas, 4, 2, narrow=2)
+    bins = np.linspace(-0.5, 3.5, 33)
+    for above, below, machine in zip(axes[:2], axes[2:], machines, strict=True):
+        margins = y * machine.fit(X, y).decision_function(X)
+        relative = margins / margins.mean()
+        points(above, X, y)
+        band(above, line_of(machine), (-1, 1))
+        for label, colour in ((-1, ORANGE), (1, BLUE)):
+            below.hist(relative[y == label], bins, color=colour, alpha=0.55)
+        below.set(xlabel="margin / mean margin", yticks=[])
+        above.set_title(f"{type(machine).__name__}: variance {relative.var():.2f}")
 
 
 def mmrm(canvas: Figure) -> None:
@@ -298,7 +345,9 @@ PICTURES: dict[str, Callable[[Figure], None]] = {
     "six": six,
     "svm": svm,
     "rmm": rmm,
+    "rmm_scaling": rmm_scaling,
     "sigma_svm": sigma_svm,
+    "ldm": ldm,
     "mmrm": mmrm,
     "minimax": minimax,
     "mamc": mamc,

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from mmbench.machines.base.estimator import PairwiseClassifier
     from mmbench.machines.fsvm.fsvm import FSVM as FSVM
     from mmbench.machines.klda import KLDA as KLDA
+    from mmbench.machines.ldm import LDM as LDM
     from mmbench.machines.lssvm import LSSVM as LSSVM
     from mmbench.machines.mamc import MAMC as MAMC
     from mmbench.machines.minimax.lda import LDA as LDA
@@ -40,6 +41,7 @@ MACHINES = {
     "klda": "mmbench.machines.klda:KLDA",
     "mmrm": "mmbench.machines.mmrm.mmrm:MMRM",
     "mamc": "mmbench.machines.mamc:MAMC",
+    "ldm": "mmbench.machines.ldm:LDM",
     "lssvm": "mmbench.machines.lssvm:LSSVM",
     "lda": "mmbench.machines.minimax.lda:LDA",
     "mpm": "mmbench.machines.minimax.mpm:MPM",

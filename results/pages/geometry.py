@@ -63,7 +63,7 @@ class Quantity(NamedTuple):
 QUANTITIES = (
     Quantity("smallest margin", "SVM", "svm", 1, lambda f: f.margin),
     Quantity("average margin", "MAMC (5)", "mamc", 1, lambda f: f.average_margin),
-    Quantity("margin variance", "LDM", "", -1, lambda f: f.margin_variance),
+    Quantity("margin variance", "LDM", "ldm", -1, lambda f: f.margin_variance),
     Quantity("relative margin, 1/B", "RMM (5)", "rmm", 1, lambda f: f.relative_margin),
     Quantity(
         "spread / average margin",

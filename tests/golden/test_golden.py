@@ -116,6 +116,11 @@ CASES: dict[str, list[tuple[dict, str, tuple[str, ...]]]] = {
         ({"C": 10.0, "D": 0.9}, "smo reference", FEW),
         ({}, "libsvm sklearn clarabel", FEW),
     ],
+    "ldm": [
+        ({}, "auto", tuple(PROBLEMS)),
+        ({"C": 10.0, "lambda_1": 1.0, "lambda_2": 1.0}, "auto", tuple(PROBLEMS)),
+        ({}, "smo reference", FEW),
+    ],
     "klda": [
         ({}, "auto", tuple(PROBLEMS)),
         ({"eta": 1.0, "bias": "midpoint"}, "auto", tuple(PROBLEMS)),

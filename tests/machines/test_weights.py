@@ -13,7 +13,7 @@ from sklearn.model_selection import cross_val_score
 from sklearn.svm import SVC
 from sklearn.utils.estimator_checks import estimator_checks_generator
 
-from mmbench.machines import MMRM, MRSVM, RMM, SVM, RSVMMuPlus, RSVMPlus, SigmaSVM
+from mmbench.machines import LDM, MMRM, MRSVM, RMM, SVM, RSVMMuPlus, RSVMPlus, SigmaSVM
 from mmbench.selection import select
 from mmbench.selection.folds import inner_splits
 
@@ -41,6 +41,7 @@ MACHINES = [
     RMM(tol=1e-7, form="relaxed", D=2.0, nu=5.0),
     RMM(tol=1e-7, B=0.8, solver="reference"),
     RMM(tol=1e-7, form="relaxed", D=2.0, nu=5.0, solver="reference"),
+    LDM(tol=1e-7, lambda_1=0.5, lambda_2=0.5),
     SigmaSVM(tol=1e-7, D=0.7),
     SigmaSVM(tol=1e-7, solver="reference"),
     MMRM(),

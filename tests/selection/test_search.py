@@ -24,6 +24,7 @@ GRIDS = {
     "rmm": {"C": [0.3, 30.0], "B_fraction": [1.0, 0.5, 0.1]},
     "mmrm": {"C": [0.3, 30.0]},
     "sigma_svm": {"C": [0.3, 30.0], "D": [0.0, 0.5, 0.99]},
+    "ldm": {"C": [0.3, 30.0], "lambda_1": [0.0, 0.5], "lambda_2": [0.0, 0.5]},
     "klda": {"eta": [1e-4, 1e-2, 1.0]},
     "mamc_b": {"Cm": [0.3, 1.0, 2.0]},
     "emamc": {"C": [0.3, 30.0, 2000.0]},
@@ -256,11 +257,14 @@ AXES = {
     "B_fraction": (1.0, 0.1, 0.5),
     "D": (0.9, 0.0, 0.5),
     "Cm": (0.2, 1.0, 5.0),
+    "lambda_1": (0.5, 0.0, 0.1),
+    "lambda_2": (0.5, 0.0, 0.1),
 }
 AXES_OF = {
     "svm": ("C", "gamma"),
     "rmm": ("C", "gamma", "B_fraction"),
     "sigma_svm": ("C", "gamma", "D"),
+    "ldm": ("C", "gamma", "lambda_1", "lambda_2"),
     "mmrm": ("C_factor", "gamma"),
     "klda": ("eta", "gamma"),
     "lssvm": ("C", "gamma"),

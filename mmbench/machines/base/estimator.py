@@ -26,7 +26,7 @@ from joblib import Parallel, effective_n_jobs
 from numpy.random import RandomState
 from numpy.typing import ArrayLike, NDArray
 from scipy.linalg import eigvalsh
-from scipy.sparse import csr_array, issparse
+from scipy.sparse import csr_array, issparse, vstack
 from sklearn.base import BaseEstimator, ClassifierMixin, clone
 from sklearn.utils import Tags
 from sklearn.utils.validation import (
@@ -70,6 +70,7 @@ from mmbench.machines.base.search_space import (
     check_free_memory,
 )
 from mmbench.machines.base.voting import (
+    UNLABELLED,
     class_pairs,
     encode_labels,
     ovr_scores,
@@ -605,8 +606,11 @@ class PairwiseClassifier(Declared, Estimator):
         y: NDArray,
         pair_params: Sequence[Mapping[str, Any]] | None = None,
         weights: NDArray | None = None,
+        unlabelled: NDArray | None = None,
     ) -> Self:
         """Train all pairs of classes on validated rows with positive weights.
+
+        Each pair of classes also gets the rows `unlabelled`, after its own rows.
 
         For scikit-learn's callbacks, `fit` is a task, and the training of each pair of classes is a
         subtask of `fit`.
@@ -616,6 +620,10 @@ class PairwiseClassifier(Declared, Estimator):
         task = self._init_callback_context(max_subtasks=n_pairs, sequential_subtasks=False)
         metadata = weights if weights is None else {"sample_weight": weights}
         data = {"X": X, "y": y, "metadata": metadata}
+        if unlabelled is not None:
+            more = unlabelled.shape[0]
+            X, labels = _stacked(X, unlabelled), np.append(labels, np.full(more, UNLABELLED))
+            weights = weights if weights is None else np.append(weights, np.ones(more))
         with _hooks_called(self, task, dict, data):
             self._fit_pairs(X, labels, pair_params, weights, task)
         return self
@@ -632,7 +640,11 @@ class PairwiseClassifier(Declared, Estimator):
         given = [clone(self).set_params(**params) for params in pair_params or [{}]]
         for machine in given:
             machine._check_parameters()
-        kernels = [machine.kernel_for(X, weights) for machine in given]
+        known = labels != UNLABELLED
+        own_weights = weights if weights is None else weights[known]
+        kernels = [
+            machine.kernel_for(_rows(X, np.flatnonzero(known)), own_weights) for machine in given
+        ]
         equal = 1 if pair_params else len(pairs)
         self.kernels_ = kernels * equal
         machines = [machine.with_params({}) for machine in given * equal]
@@ -655,7 +667,8 @@ class PairwiseClassifier(Declared, Estimator):
         def trained(k: int, share: tuple[Allowance, int] | None) -> BinaryModel:
             low, high = self.classes_[list(pairs[k])]
             subtask = task if task is None else task.subcontext(f"{low!s}/{high!s}", task_id=k)
-            data = {"X": lambda: given_rows[rows[k]], "y": lambda: self.classes_[labels[rows[k]]]}
+            own = rows[k][known[rows[k]]]
+            data = {"X": lambda: given_rows[own], "y": lambda: self.classes_[labels[own]]}
             with _hooks_called(self, subtask, None, data):
                 return _train_pair(machines[k], problem(k), share)
 
@@ -751,7 +764,9 @@ class PairwiseClassifier(Declared, Estimator):
         used = [np.flatnonzero(coef) for coef in coefs]
         columns = [index[own] for index, own in zip(rows, used, strict=True)]
         self.support_ = np.unique(np.concatenate(columns))
-        self.n_support_ = np.bincount(labels[self.support_], minlength=len(self.classes_))
+        classes = labels[self.support_]
+        classes = classes[classes != UNLABELLED]
+        self.n_support_ = np.bincount(classes, minlength=len(self.classes_))
         values = np.concatenate([coef[own] for coef, own in zip(coefs, used, strict=True)])
         places = np.searchsorted(self.support_, np.concatenate(columns))
         ends = np.cumsum([0, *map(len, columns)])
@@ -825,6 +840,13 @@ def _rows(X: NDArray, index: NDArray) -> NDArray:
     return X if len(index) == X.shape[0] else X[index]
 
 
+def _stacked(X: Any, more: Any) -> Any:
+    """Return the rows of two arrays, as a sparse array if one of them is sparse."""
+    if issparse(X) or issparse(more):
+        return csr_array(vstack([csr_array(X), csr_array(more)]))
+    return np.vstack([X, more])
+
+
 def _variance(X: Any, weights: NDArray | None = None) -> float:
     """Return the variance of all entries of X, including zeros that a sparse X does not store."""
     if weights is not None:
@@ -865,9 +887,20 @@ class WeightedClassifier(PairwiseClassifier):
         ValueError
             If a parameter or the data are invalid.
         """
+        rows, labels, weights, counted = self._weighted(X, y, sample_weight)
+        return self._fit(rows, labels, None, weights)._renumbered(counted)
+
+    def _weighted(
+        self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None
+    ) -> tuple[Any, NDArray, NDArray | None, NDArray | None]:
+        """Return the validated rows, labels and weights without the rows of weight 0.
+
+        The last returned array contains the indices of the returned rows; it is None if no weights
+        are given.
+        """
         rows, labels = self._validated(X, y)
         if sample_weight is None:
-            return self._fit(rows, labels)
+            return rows, labels, None, None
         refuse_masks(sample_weight)
         weights = _check_sample_weight(sample_weight, rows, dtype=float, ensure_non_negative=True)
         if weights.max() > LARGEST_WEIGHT:
@@ -875,8 +908,11 @@ class WeightedClassifier(PairwiseClassifier):
             raise ValueError(f"{problem}, whose products are not finite; scale the weights")
         counted = np.flatnonzero(weights)
         rows = rows[counted][:, counted] if self.kernel == PRECOMPUTED else rows[counted]
-        self._fit(rows, labels[counted], None, weights[counted])
-        if hasattr(self, "support_"):
+        return rows, labels[counted], weights[counted], counted
+
+    def _renumbered(self, counted: NDArray | None) -> Self:
+        """Convert the indices in `support_` of the returned rows of `_weighted` to rows of X."""
+        if counted is not None and hasattr(self, "support_"):
             self.support_ = counted[self.support_]
         return self
 

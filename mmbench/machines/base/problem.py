@@ -61,7 +61,7 @@ class BinaryProblem:
     X : ndarray of shape (n_samples, n_features)
         Features of the rows of both classes.
     y : ndarray of shape (n_samples,)
-        Labels of the rows, -1.0 or +1.0; both labels occur.
+        Labels of the rows, -1.0 or +1.0; both labels occur. Rows without a label have 0.0.
     kernel : instance of Kernel
         Kernel with a numerical value of gamma.
     given_gram : ndarray of shape (n_samples, n_samples), optional
@@ -293,7 +293,7 @@ def out_of_time(model: BinaryModel) -> BinaryModel:
 def not_begun(problem: BinaryProblem) -> BinaryModel:
     """Return a model that predicts the larger class, since no time remains for its training."""
     fit = Fit(Status.TIME_LIMIT, math.inf, -math.inf, 0.0, 0, 0.0, 0, route="not begun")
-    intercept = 1.0 if 2 * int((problem.y > 0).sum()) >= len(problem.y) else -1.0
+    intercept = 1.0 if problem.y.sum() >= 0 else -1.0
     return BinaryModel(intercept, fit, coef=np.zeros(len(problem.y)))
 
 
