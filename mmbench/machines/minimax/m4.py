@@ -121,8 +121,9 @@ class M4(WeightedClassifier, SpreadMachine):
     search_space: ClassVar[SearchSpace] = SpreadMachine.search_space.extended(
         {"C": ("C_factor", (1.2, 1.5, 2.0, 3.0, 5.0, 10.0, 30.0, 100.0, 1000.0))},
         prefer={"C": "small", "C_factor": "small", **SpreadMachine.search_space.prefer},
+        tol=1e-3,
     )
-    version: ClassVar[int] = 8
+    version: ClassVar[int] = 9
 
     C: float | None = parameter(
         None, Param(low=0, open_low=True, high=LARGEST_PENALTY, optional=True), "Penalty on slack."
