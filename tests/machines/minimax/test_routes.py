@@ -60,6 +60,8 @@ def decisions(model, data):
         (M4(solver="reference"), Kernel("linear"), "rho search"),
         (M4(scatter="sum"), FULL_RANK, "interior point"),
         (M4(nu=0.7), LOW_RANK, "cone program"),
+        (M4(A=1.0), FULL_RANK, "cone program"),
+        (M4(theta=0.4), FULL_RANK, "interior point"),
         (M4(margin="hard"), FULL_RANK, "cone program"),
         (M4(margin="hard", solver="reference"), FULL_RANK, "rho search"),
         (M4(normalization="mean", C_factor=50.0), RBF, "branch and bound"),
