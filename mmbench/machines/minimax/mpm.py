@@ -77,8 +77,8 @@ class MPM(WeightedClassifier, SpreadMachine):
     >>> from mmbench.machines import MPM
     >>> X, y = load_breast_cancer(return_X_y=True)
     >>> machine = MPM().fit(X[::2], y[::2])
-    >>> round(machine.score(X[1::2], y[1::2]), 2), round(machine.fits_[0].extra["alpha"], 2)
-    (0.96, 0.79)
+    >>> round(machine.score(X[1::2], y[1::2]), 2), machine.worst_case_accuracy_.round(2)
+    (0.96, array([0.79]))
     """
 
     search_space: ClassVar[SearchSpace] = SpreadMachine.search_space.extended(tol=1e-3)

@@ -157,7 +157,7 @@ def worst_case_accuracy(margins: NDArray, spreads: NDArray, radius: float) -> fl
 
     Examples
     --------
-    >>> worst_case_accuracy(np.array([2.0, 3.0]), np.ones(2), 0.0)
+    >>> round(worst_case_accuracy(np.array([2.0, 3.0]), np.ones(2), 0.0), 6)
     0.8
     """
     excess = np.maximum(margins - radius * spreads, 0.0)
