@@ -40,6 +40,7 @@ NAMES = {
     "LinearSVC": "LinearSVC (liblinear)",
     "LinearDiscriminantAnalysis": "LinearDiscriminantAnalysis (lsqr)",
     "reference": "reference solver",
+    "clarabel": "one cone program of Clarabel",
     "rmm 0.1": "RMM, B near 1",
 }
 #: Headings of the first table columns, by the column name in the file.
@@ -154,12 +155,12 @@ def growth() -> Rows:
             ]
 
 
-def slope(own: pd.DataFrame) -> float:
-    """Return the exponent of n between the two largest sizes; NaN if there is one size."""
-    last = own.sort_values("n").iloc[-2:]
+def slope(own: pd.DataFrame, size: str = "n") -> float:
+    """Return the exponent of the size between the two largest sizes; NaN if there is one size."""
+    last = own.sort_values(size).iloc[-2:]
     if len(last) < 2:
         return np.nan
-    return float(np.diff(np.log(last.seconds))[0] / np.diff(np.log(last.n))[0])
+    return float(np.diff(np.log(last.seconds))[0] / np.diff(np.log(last[size]))[0])
 
 
 def first() -> Rows:
@@ -293,6 +294,28 @@ def powers(own: pd.DataFrame, test: str, shifts: tuple[str, ...]) -> str:
     return "–" if means.isna().any() else "\u2002".join(f"{mean:.0f}" for mean in means)
 
 
+def m4_complexity() -> Rows:
+    """Yield the exponents of the M4's times, from ``m4_complexity.csv``."""
+    texts = {
+        "interior point": "interior point (default)",
+        "cone program": "cone program, one cone per class",
+        "rho search": "reference: the same, one program per ρ",
+        "cone per row": "cone program for one ρ, one cone per row",
+    }
+    table = pd.read_csv(FILE.with_name("m4_complexity.csv"))
+    heads = ["Exponent of N", "largest N × n: CPU s", "Exponent of n", "largest N × n: CPU s"]
+    yield ["Algorithm", *heads]
+    yield ["---", *["---:"] * 4]
+    for route, whole in table.groupby("route", sort=False):
+        row = [texts[route]]
+        for series, size in (("rows", "n"), ("features", "d")):
+            own = whole[whole.series == series].sort_values(size)
+            last = own.iloc[-1]
+            power = f"{slope(own, size):.1f}".replace("-", "−")
+            row += [power, f"{last.n:,} × {last.d:,}: {short(last.seconds)}"]
+        yield row
+
+
 class Peers(SphinxDirective):
     """``{peers} TASK``: CPU times of a task; ``{peers} TASK excess``: largest excess objectives."""
 
@@ -313,6 +336,7 @@ class Peers(SphinxDirective):
             "runner": runner,
             "mmrm_grid": mmrm_grid,
             "tests_over_splits": tests_over_splits,
+            "m4_complexity": m4_complexity,
         }
         rows = special[task]() if task in special else compared(task, bool(excess))
         lines = [f"| {' | '.join(row)} |" for row in rows]

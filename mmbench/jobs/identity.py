@@ -40,7 +40,13 @@ PREDICTION = {"break_ties", "decision_function_shape"}
 #: Parameters that were added after the first records were made, with their neutral values. A
 #: parameter with its neutral value does not change the trained model. `parameters_of` omits
 #: parameters with neutral values, so that the keys of jobs with older records do not change.
-NEW_PARAMS = {"max_iter": -1}
+NEW_PARAMS = {
+    "max_iter": -1,
+    "robust_mean": 0.0,
+    "robust_covariance": 0.0,
+    "theta": 0.5,
+    "A": None,
+}
 
 
 def identity(job: Job) -> dict[str, Any]:

@@ -22,7 +22,7 @@ from helpers.browser import overflow
 ROOT = Path(__file__).resolve().parents[2]
 GENERATED = ("_build", "gallery", "generated", "pictures", "tables", "__pycache__")
 #: Scripts of the gallery that start no processes; the build runs the others too.
-SCRIPTS = ("boundaries", "certificate", "margin_ratio", "rmm_bound")
+SCRIPTS = ("boundaries", "certificate", "framework", "margin_ratio", "rmm_bound")
 BESIDE = (
     *("mmbench", "examples", "configs", "benchmarks/results"),
     *("datasets/README.md", "results/reference"),

@@ -12,12 +12,14 @@ from hypothesis import strategies as st
 from sklearn.base import clone
 from sklearn.datasets import make_blobs, make_moons
 from sklearn.model_selection import StratifiedKFold
+from sklearn.preprocessing import scale
 
 from mmbench.errors import Status
 from mmbench.kernels import Kernel
 from mmbench.machines import LDA, M4, MEMPM, MPM
 from mmbench.machines.base.problem import BinaryProblem, PartProblem
 from mmbench.machines.base.threshold import best_bias
+from mmbench.machines.minimax.gram import _Iteration
 from mmbench.selection.search import select
 
 RBF = Kernel("rbf", 0.5)
@@ -58,6 +60,8 @@ def decisions(model, data):
         (M4(solver="reference"), Kernel("linear"), "rho search"),
         (M4(scatter="sum"), FULL_RANK, "interior point"),
         (M4(nu=0.7), LOW_RANK, "cone program"),
+        (M4(A=1.0), FULL_RANK, "cone program"),
+        (M4(theta=0.4), FULL_RANK, "interior point"),
         (M4(margin="hard"), FULL_RANK, "cone program"),
         (M4(margin="hard", solver="reference"), FULL_RANK, "rho search"),
         (M4(normalization="mean", C_factor=50.0), RBF, "branch and bound"),
@@ -114,6 +118,16 @@ def test_a_gram_route_that_does_not_close_its_gap_leaves_the_problem_to_coordina
     fit = M4(kernel="rbf", C=1.0, solver="gram").fit(X, y).fits_[0]
     assert fit.status is Status.OPTIMAL
     assert fit.route != "gram"
+
+
+def test_a_gram_route_without_progress_ends_after_few_iterations(real_data, monkeypatch):
+    data = real_data("pima")
+    X, y = scale(data.X)[:300], data.y[:300]
+    steps, step = [], _Iteration.step
+    monkeypatch.setattr(_Iteration, "step", lambda state: (step(state), steps.append(state)))
+    (fit,) = M4(kernel="rbf", gamma=0.01, C_factor=300.0).fit(X, y).fits_
+    assert fit.status is Status.OPTIMAL and fit.route == "interior point"
+    assert len(steps) <= 30  # there were 200
 
 
 @pytest.mark.parametrize(
