@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from helpers.examples import examples
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -141,6 +142,14 @@ def test_a_high_penalty_on_slack_leaves_no_gap(form, seed):
     kernel=st.sampled_from(KERNELS),
 )
 @settings(max_examples=60, deadline=None)
+@examples(
+    n=range(2, 13),
+    C=(1e-2, 0.7, 30.0),
+    D=(1e-2, 0.3, 5.0, 1e2),
+    nu=(None, 0.5, 1.5, 4.0),
+    seed=range(24),
+    kernel=KERNELS,
+)
 def test_small_problems_with_repeated_rows_are_certified(n, C, D, nu, seed, kernel):
     X = np.random.RandomState(seed).randint(3, size=(n, 2)).astype(float)
     problem = BinaryProblem(X, np.where(np.arange(n) % 2 == 0, 1.0, -1.0), kernel)
