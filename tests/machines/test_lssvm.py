@@ -6,6 +6,7 @@ import tracemalloc
 
 import numpy as np
 import pytest
+from helpers.examples import examples
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from sklearn.base import clone
@@ -124,6 +125,7 @@ def test_bound_and_residual_certify_the_solution(reading, problem):
 
 @given(st.integers(2, 9), st.floats(0.01, 1e3), st.integers(0, 99), st.sampled_from(READINGS))
 @settings(max_examples=40, deadline=None)
+@examples(n=range(2, 10), C=(1e-2, 1.0, 1e3), seed=range(16), reading=READINGS)
 def test_small_problems_with_repeated_rows(n, C, seed, reading):
     rng = np.random.RandomState(seed)
     X = rng.randint(3, size=(n, 2)).astype(float)

@@ -6,6 +6,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from helpers.examples import examples
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from scipy import sparse
@@ -87,6 +88,7 @@ def test_solution_satisfies_the_optimality_conditions(pair):
 @given(st.integers(2, 12), st.floats(1e-3, 1e4), st.integers(0, 99), st.sampled_from(KERNELS))
 @example(8, 3.0, 6, Kernel("linear"))  # more free rows than features: no system of theirs settles
 @settings(max_examples=60, deadline=None)
+@examples(n=range(2, 13), C=(1e-3, 0.3, 7.0, 50.0, 1e4), seed=range(24), kernel=KERNELS)
 def test_small_problems_with_repeated_rows_are_certified(n, C, seed, kernel):
     rng = np.random.RandomState(seed)
     X = rng.randint(3, size=(n, 2)).astype(float)
