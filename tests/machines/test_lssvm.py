@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from sklearn.base import clone
 from sklearn.datasets import load_breast_cancer, load_wine
 from sklearn.preprocessing import MinMaxScaler
+from sklearn.utils.class_weight import compute_sample_weight
 
 from mmbench.errors import Status
 from mmbench.kernels import Kernel
@@ -245,3 +246,24 @@ def test_kernel_values_of_raw_features_are_not_squared(classes, C):
     assert fast.score(X[pair], y[pair]) == same.score(X[pair], y[pair]) == 1.0
     assert fast.fits_[0].objective == pytest.approx(same.fits_[0].objective, rel=0.05)
     assert fast.fits_[0].objective == pytest.approx(fast.fits_[0].bound, rel=0.1)
+
+
+@pytest.mark.parametrize("solver", ["auto", "reference"])
+@pytest.mark.parametrize(
+    ("n", "d", "weight"), [(80, 5, None), (40, 30, None), (40, 30, "balanced")]
+)
+def test_the_certificate_of_large_features_is_that_of_the_returned_weights(n, d, weight, solver):
+    """a'Ka has lost the digits of w = X'a, and stated an objective below the optimum."""
+    random = np.random.default_rng(0)
+    X = 1e6 * random.normal(size=(n, d))
+    y = np.where(X[:, 0] + 1e6 * random.normal(size=n) > 0, 1.0, -1.0)
+    s = compute_sample_weight(weight, y)
+    values = []
+    for scale in (1.0, 1e-6):  # the same problem, with w in other units
+        machine = LSSVM(kernel="linear", C=scale**-2, solver=solver, class_weight=weight)
+        fit = machine.fit(scale * X, y).fits_[0]
+        w, b = machine.coef_[0].astype(np.longdouble), machine.intercept_[0]
+        value = 0.5 * w @ w + 0.5 * machine.C * s @ (y - scale * X @ w - b) ** 2
+        assert fit.objective == pytest.approx(float(value), rel=1e-6)
+        values.append(scale**2 * value)
+        assert scale**2 * fit.bound <= min(values) * (1 + 1e-9)
