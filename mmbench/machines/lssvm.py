@@ -186,6 +186,11 @@ class LSSVM(WeightedClassifier):
             found = solve(gram, y, costs, squared, root)
             coef, b, a = found.coef, found.b, found.a
             given = [{"coef": root * own} for own in coef.T]
+            if problem.kernel.name == "linear" and not squared:
+                # a'Ka loses the digits of the weights w, with which the machine predicts
+                rows, a = scaled(FeatureGram(problem.X), root).features, None
+                coef = rows.T @ coef
+                given = [{**own, "w": w} for own, w in zip(given, coef.T, strict=True)]
         fits = _certificates(rows, y, root, np.array(costs), coef, b, a, squared or a is None)
         seconds = (time.perf_counter() - started) / len(costs)
         return [

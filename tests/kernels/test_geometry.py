@@ -6,6 +6,7 @@ import warnings
 
 import numpy as np
 import pytest
+from helpers.examples import examples
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.optimize import minimize
@@ -285,6 +286,7 @@ points = st.integers(0, 10**6).map(np.random.default_rng)
 
 @given(rng=points, n=st.integers(1, 9))
 @settings(max_examples=60)
+@examples(rng=[*map(np.random.default_rng, range(12))], n=range(1, 10))
 def test_the_ball_in_the_plane_is_that_of_two_or_three_points(rng, n):
     """The smallest ball through two or three points that contains all."""
     X = rng.normal(size=(n, 2)) * [1.0, 3.0]
@@ -308,6 +310,12 @@ def test_the_ball_in_the_plane_is_that_of_two_or_three_points(rng, n):
     rng=points, n=st.integers(2, 40), d=st.integers(1, 6), gamma=st.sampled_from([0, 0.01, 1.0, 50])
 )
 @settings(max_examples=60)
+@examples(
+    rng=[*map(np.random.default_rng, range(12))],
+    n=(2, 3, 9, 40),
+    d=(1, 2, 6),
+    gamma=(0, 0.01, 1.0, 50),
+)
 def test_theorem_1_of_the_fsvm_paper(rng, n, d, gamma):
     X = rng.standard_t(2, size=(n, d))
     ball = enclosing_ball(Kernel("rbf", gamma)(X, X) if gamma else X @ X.T)
@@ -342,6 +350,7 @@ COMPLEXITIES, BOUNDS = ["U_F", "U_G", "U_H"], ["bound_F", "bound_G", "bound_H"]
 
 @given(rng=points, scale=st.floats(0.01, 100))
 @settings(max_examples=25)
+@examples(rng=[*map(np.random.default_rng, range(12))], scale=(0.01, 1.0, 100.0))
 def test_what_motions_and_scale_change(rng, scale):
     """Motions change the bounds alone (no bias in their classes); a scale changes lengths."""
     X, y = separable(int(rng.integers(1000)))

@@ -6,11 +6,13 @@ import tracemalloc
 
 import numpy as np
 import pytest
+from helpers.examples import examples
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from sklearn.base import clone
 from sklearn.datasets import load_breast_cancer, load_wine
 from sklearn.preprocessing import MinMaxScaler
+from sklearn.utils.class_weight import compute_sample_weight
 
 from mmbench.errors import Status
 from mmbench.kernels import Kernel
@@ -124,6 +126,7 @@ def test_bound_and_residual_certify_the_solution(reading, problem):
 
 @given(st.integers(2, 9), st.floats(0.01, 1e3), st.integers(0, 99), st.sampled_from(READINGS))
 @settings(max_examples=40, deadline=None)
+@examples(n=range(2, 10), C=(1e-2, 1.0, 1e3), seed=range(16), reading=READINGS)
 def test_small_problems_with_repeated_rows(n, C, seed, reading):
     rng = np.random.RandomState(seed)
     X = rng.randint(3, size=(n, 2)).astype(float)
@@ -243,3 +246,24 @@ def test_kernel_values_of_raw_features_are_not_squared(classes, C):
     assert fast.score(X[pair], y[pair]) == same.score(X[pair], y[pair]) == 1.0
     assert fast.fits_[0].objective == pytest.approx(same.fits_[0].objective, rel=0.05)
     assert fast.fits_[0].objective == pytest.approx(fast.fits_[0].bound, rel=0.1)
+
+
+@pytest.mark.parametrize("solver", ["auto", "reference"])
+@pytest.mark.parametrize(
+    ("n", "d", "weight"), [(80, 5, None), (40, 30, None), (40, 30, "balanced")]
+)
+def test_the_certificate_of_large_features_is_that_of_the_returned_weights(n, d, weight, solver):
+    """a'Ka has lost the digits of w = X'a, and stated an objective below the optimum."""
+    random = np.random.default_rng(0)
+    X = 1e6 * random.normal(size=(n, d))
+    y = np.where(X[:, 0] + 1e6 * random.normal(size=n) > 0, 1.0, -1.0)
+    s = compute_sample_weight(weight, y)
+    values = []
+    for scale in (1.0, 1e-6):  # the same problem, with w in other units
+        machine = LSSVM(kernel="linear", C=scale**-2, solver=solver, class_weight=weight)
+        fit = machine.fit(scale * X, y).fits_[0]
+        w, b = machine.coef_[0].astype(np.longdouble), machine.intercept_[0]
+        value = 0.5 * w @ w + 0.5 * machine.C * s @ (y - scale * X @ w - b) ** 2
+        assert fit.objective == pytest.approx(float(value), rel=1e-6)
+        values.append(scale**2 * value)
+        assert scale**2 * fit.bound <= min(values) * (1 + 1e-9)

@@ -7,6 +7,7 @@ import math
 import numpy as np
 import pandas as pd
 import pytest
+from helpers.examples import examples
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -19,9 +20,10 @@ from mmbench.results.statistics import (
 )
 
 
-@given(st.integers(2, 2000), st.data())
-def test_counting_deviation_is_that_of_zero_one_losses(n: int, data: st.DataObject) -> None:
-    errors = data.draw(st.integers(0, n))
+@given(st.integers(2, 2000), st.floats(0, 1))
+@examples(n=(2, 3, 100, 2000), share=(0.0, 0.01, 0.5, 1.0))
+def test_counting_deviation_is_that_of_zero_one_losses(n: int, share: float) -> None:
+    errors = round(share * n)
     rate = errors / n
     assert counting_sd(errors, n) == pytest.approx(math.sqrt(n * rate * (1 - rate)))
 

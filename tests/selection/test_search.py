@@ -6,6 +6,7 @@ import tracemalloc
 
 import numpy as np
 import pytest
+from helpers.examples import examples
 from hypothesis import given
 from hypothesis import strategies as st
 from sklearn.base import clone
@@ -206,6 +207,10 @@ def test_an_empty_axis_is_refused(wine):
     st.lists(st.tuples(st.sampled_from([1, 10]), st.sampled_from([0.1, 0.2])), min_size=1),
     st.integers(0, 3),
 )
+@examples(
+    pairs=([(1, 0.1)], [(10, 0.2), (1, 0.1), (10, 0.1)], [(1, 0.2), (1, 0.1), (1, 0.2)]),
+    seed=range(4),
+)
 def test_ties_are_decided_by_preference_alone(pairs, seed):
     points = [{"C": c, "gamma": g} for c, g in pairs]
     order = np.random.RandomState(seed).permutation(len(points))
@@ -306,6 +311,13 @@ def test_C_goes_before_gamma_and_gamma_before_the_ridge(name, chosen, other):
 
 
 @given(st.lists(st.fixed_dictionaries({"C": st.floats(1, 9), "gamma": st.sampled_from([1, 2])})))
+@examples(
+    points=(
+        [],
+        [{"C": 1.0, "gamma": 2}],
+        [{"C": c, "gamma": g} for c in (1.0, 9.0, 1.0) for g in (2, 1)],
+    )
+)
 def test_groups_partition_the_points(points):
     members = [k for _, group in group_by_kernel(points) for k in group]
     assert sorted(members) == list(range(len(points)))

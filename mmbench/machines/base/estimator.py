@@ -38,7 +38,7 @@ from sklearn.utils.validation import (
 
 from mmbench.allowance import Allowance, allowed, blas_threads_for, delayed, time_is_up, within
 from mmbench.errors import NotEnoughMemory, worst
-from mmbench.kernels import KERNELS, Kernel, row_squares
+from mmbench.kernels import KERNELS, Kernel, variance
 from mmbench.kernels.matrix import (
     PRECOMPUTED,
     KernelLike,
@@ -527,8 +527,8 @@ class PairwiseClassifier(Declared, Estimator):
         if gamma == "scale":
             # if the variance is infinite, kernel values are not finite and raise ValueError below
             with np.errstate(over="ignore", invalid="ignore"):
-                variance = X.shape[1] * _variance(X, weights)
-            gamma = 1.0 / variance if variance > np.finfo(float).tiny else 1.0
+                total = X.shape[1] * variance(X, weights)
+            gamma = 1.0 / total if total > np.finfo(float).tiny else 1.0
         if self.gamma_scaling == "per_feature":
             gamma = gamma / X.shape[1]
         kernel = Kernel(str(self.kernel), gamma=float(gamma), degree=self.degree)
@@ -845,19 +845,6 @@ def _stacked(X: Any, more: Any) -> Any:
     if issparse(X) or issparse(more):
         return csr_array(vstack([csr_array(X), csr_array(more)]))
     return np.vstack([X, more])
-
-
-def _variance(X: Any, weights: NDArray | None = None) -> float:
-    """Return the variance of all entries of X, including zeros that a sparse X does not store."""
-    if weights is not None:
-        share = weights / (weights.sum() * X.shape[1])
-        mean = float(share @ np.asarray(X.sum(axis=1)).ravel())
-        if isinstance(X, np.ndarray):  # the formula below is inaccurate far from the origin
-            return float(share @ row_squares(X - mean))
-        return float(share @ row_squares(X)) - mean * mean  # mean**2 could raise OverflowError
-    if isinstance(X, np.ndarray):
-        return float(X.var())
-    return float(row_squares(X).sum()) / np.prod(X.shape) - float(X.mean()) ** 2
 
 
 class WeightedClassifier(PairwiseClassifier):

@@ -15,7 +15,7 @@ from scipy.sparse import csr_array, issparse
 from sklearn.exceptions import ConvergenceWarning
 
 from mmbench.errors import FINISHED, SEVERITY, Status
-from mmbench.kernels import Kernel, row_squares
+from mmbench.kernels import Kernel, moved, row_squares, sparse_centre
 from mmbench.kernels.matrix import KernelMatrix, KernelRows, LazyGram, submatrix
 from mmbench.machines.base.search_space import cache_bytes
 from mmbench.solvers.result import relative_gap
@@ -354,7 +354,7 @@ def linear_weights(X: NDArray, model: BinaryModel) -> NDArray:
 
 
 def far_origin(X: NDArray) -> NDArray | None:
-    """Return the mean of the rows if the rows are far from the origin, else None.
+    """Return the mean of the rows (`sparse_centre`) if they are far from the origin, else None.
 
     Rows are far from the origin if their variance is a small fraction of their mean squared norm,
     see FAR_VARIANCE_SHARE.
@@ -365,15 +365,13 @@ def far_origin(X: NDArray) -> NDArray | None:
     >>> far_origin(X), far_origin(X + 1e6)
     (None, array([1000000.5, 1000000.5]))
     """
-    if not isinstance(X, np.ndarray):  # sparse rows have many zeros and lie near the origin
-        return None
-    mean = X.mean(axis=0)
+    mean = sparse_centre(X) if issparse(X) else X.mean(axis=0)
     # the mean squared norm is mean @ mean plus the sum of the variances
-    square = float(np.einsum("ij,ij->", X, X)) / len(X)
+    total = row_squares(X).sum() if issparse(X) else np.einsum("ij,ij->", X, X)
+    square = float(total) / X.shape[0]
     return mean if mean @ mean > (1 - FAR_VARIANCE_SHARE) * square else None
 
 
 def around(X: NDArray, origin: NDArray | None) -> NDArray:
     """Return ``X - origin``, or `X` itself if `origin` is None."""
-    # asarray is needed, since the difference of a csr_matrix and an array is an np.matrix
-    return X if origin is None else np.asarray(X - origin)
+    return X if origin is None else moved(X, origin)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from helpers.examples import examples
 from helpers.minimax_family import affine, covariances, gaussians, minmax, problem
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -94,6 +95,11 @@ def test_other_routes_agree(real_data, solver):
     ratio=st.tuples(*[st.floats(0, np.log10(MAX_CHORD_RATIO))] * 2),
 )
 @settings(deadline=None)
+@examples(
+    theta=(1e-3, 0.5, 1 - 1e-3, 0.2),
+    least=((-2.0, 10.0), (3.0, 0.1), (0.0, 0.0)),
+    ratio=((0.0, 0.0), (0.0, 3.0), (1.0, 0.5), (0.1, 2.0), (3.0, 3.0)),
+)
 def test_no_point_of_a_chord_has_less_than_its_least_error(theta, least, ratio):
     ends = 10.0 ** np.column_stack([least, np.add(least, ratio)])
     x, y = ends[0, ::-1], ends[1]

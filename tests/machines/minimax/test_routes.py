@@ -6,6 +6,7 @@ import tracemalloc
 
 import numpy as np
 import pytest
+from helpers.examples import examples
 from helpers.minimax_family import gaussians, minmax, problem
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -158,6 +159,7 @@ def test_a_kernel_matrix_of_zeros_has_a_clear_outcome(cls, status, solver):
     seed=st.integers(0, 99),
 )
 @settings(max_examples=25, deadline=None)
+@examples(n_x=(5, 60, 23), n_y=(5, 41), shift=(0.2, 1.0, 4.0), ridge=(1e-4, 1e-2), seed=range(8))
 def test_the_mpm_over_the_kernel_matrix_is_the_one_in_coordinates(n_x, n_y, shift, ridge, seed):
     data = problem(*classes(n_x, n_y, shift, seed), Kernel("rbf", 0.3))
     machine = MPM(kernel="rbf", ridge=ridge, solver="gram")
@@ -176,6 +178,14 @@ def test_the_mpm_over_the_kernel_matrix_is_the_one_in_coordinates(n_x, n_y, shif
     seed=st.integers(0, 99),
 )
 @settings(max_examples=20, deadline=None)
+@examples(
+    n_x=(5, 60, 23),
+    n_y=(5, 41),
+    shift=(0.2, 1.0, 4.0),
+    ridge=(1e-4, 1e-2),
+    factor=(0.5, 1.2, 2.0, 10.0, 100.0),
+    seed=range(8),
+)
 def test_the_m4_over_the_kernel_matrix_is_the_one_in_coordinates(
     n_x, n_y, shift, ridge, factor, seed
 ):
