@@ -5,6 +5,7 @@ from __future__ import annotations
 import gzip
 import shutil
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import IO
 
@@ -227,6 +228,10 @@ def export(
     return f"{len(rows)} rows written to {output}"
 
 
+def _put(content: bytes, file: IO[bytes]) -> None:
+    file.write(content)
+
+
 def _write_references(results: Folders, target: Path, say: Say) -> str:
     """Write the frames, the facts and the printed tables of experiments into a folder."""
     found = read_results(_paths(results), say=say)
@@ -236,14 +241,14 @@ def _write_references(results: Folders, target: Path, say: Say) -> str:
             raise UserError(f"{folder}: holds records; give another folder with --output")
         with converted(f"{folder}: cannot be written", OSError):
             folder.mkdir(parents=True, exist_ok=True)
+        printed = {"table.md": draw_tables([one]), "table.tex": draw_tables([one], "latex")}
+        texts = {FACTS: facts_text(laid), **printed}
+        files = {name: text.encode() for name, text in texts.items()}
         for name, frame in frames_of(laid).items():
-            text = csv_text(frame).encode()
-            content = gzip.compress(text, mtime=0) if name.endswith(".gz") else text
-            _write(folder / name, lambda file, c=content: file.write(c), "cannot be written")
-        texts = {FACTS: facts_text(laid), "table.md": draw_tables([one])}
-        texts["table.tex"] = draw_tables([one], "latex")
-        for name, text in texts.items():
-            _write(folder / name, lambda file, t=text: file.write(t.encode()), "cannot be written")
+            content = csv_text(frame).encode()
+            files[name] = gzip.compress(content, mtime=0) if name.endswith(".gz") else content
+        for name, content in files.items():
+            _write(folder / name, partial(_put, content), "cannot be written")
     return f"{len(found)} experiments written to {target}"
 
 

@@ -154,5 +154,5 @@ def _cells(
             values = {n: v for n, v in row._asdict().items() if n not in ("Index", "key")}
             rows.append({**values, **target._asdict(), "experiment": guest.name})
             targets.append(target)
-    more = typed("cells", pd.DataFrame(rows)).assign(key=targets)
+    more = typed("cells", pd.DataFrame(rows)).assign(key=pd.Series(targets, dtype=object))
     return marked(pd.concat([stored, more], ignore_index=True))

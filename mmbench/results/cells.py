@@ -316,8 +316,8 @@ def as_cells(rows: Iterable[Mapping[str, Any]], keys: Sequence[Key]) -> pd.DataF
     import pandas as pd
 
     made = pd.DataFrame(list(rows), columns=[n for n in names("cells") if n not in Key._fields])
-    places = pd.DataFrame(list(keys), made.index, list(Key._fields))
-    return marked(typed("cells", made.join(places)).assign(key=list(keys)))
+    places = pd.DataFrame([*keys], made.index, [*Key._fields])
+    return marked(typed("cells", made.join(places)).assign(key=pd.Series([*keys], dtype=object)))
 
 
 def marked(frame: pd.DataFrame) -> pd.DataFrame:

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from functools import cache
 from importlib.resources import files
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -56,7 +56,7 @@ def typed(frame: str, table: pd.DataFrame) -> pd.DataFrame:
 
     kinds = {column.name: column.kind for column in columns(frame)}
     others = [name for name in table if name not in kinds]
-    made = {}
+    made = dict[Any, Any]()
     for name, kind in kinds.items():
         given = table[name] if name in table else pd.Series(None, table.index, object)
         if kind in ("text", "json"):
@@ -66,5 +66,5 @@ def typed(frame: str, table: pd.DataFrame) -> pd.DataFrame:
                 known = given.astype(object).where(given.notna() & (given != ""), None)
                 truth = known.map({"True": True, "False": False, True: True, False: False})
                 given = truth if kind == "flag" else pd.to_numeric(known)
-            made[name] = given.astype(DTYPES[kind])
-    return pd.DataFrame({**made, **{name: table[name] for name in others}}, table.index)
+            made[name] = given.astype(DTYPES[kind])  # type: ignore[call-overload]
+    return pd.DataFrame(made | {name: table[name] for name in others}, table.index)

@@ -144,8 +144,8 @@ def _plan_of_text(folder: Path) -> tuple[Plan, list[str]]:
         for name, entry in entries.items()
         if isinstance(entry, dict) and {"label", "machine", "estimator"} & entry.keys()
     }
-    given = {"layout": layout} if isinstance(layout, str) else {}
-    return Plan(folder.name, labels=labels, **given), [*map(str, entries)]
+    plan = Plan(folder.name, layout if isinstance(layout, str) else Plan.layout, labels=labels)
+    return plan, [*map(str, entries)]
 
 
 def _latest(records: list[Record]) -> list[Record]:
@@ -233,10 +233,12 @@ def read_reference(folder: Path) -> Results:
 
     Raises UserError if a file of the folder is damaged or was not written by mmbench.
     """
+    import pandas as pd
+
     with converted(f"{folder / FACTS}: not the facts of a run of mmbench", *DAMAGED):
         facts = json.loads(read_regular(folder / FACTS)) if (folder / FACTS).exists() else {}
         plan = Plan.of(facts.pop("plan", {"name": folder.name}))
-    empty = {"sizes": {}, "deviations": {}, "computers": [], "code": []}
+    empty: dict[str, Any] = {"sizes": {}, "deviations": {}, "computers": [], "code": []}
     facts = {**empty, "records": 0, "with_code": 0, "by_other_code": 0, **facts}
     with converted(f"{folder / CSV}: not a table of mmbench", *DAMAGED):
         cells = _read_frame("cells", folder / CSV, ("metric", "status", "note"))
@@ -246,7 +248,7 @@ def read_reference(folder: Path) -> Results:
             Key(r.dataset, r.kernel, r.degree, r.machine, r.size)
             for r in rows_of(cells[list(Key._fields)])
         ]
-        cells = marked(cells.assign(key=keys))
+        cells = marked(cells.assign(key=pd.Series(keys, dtype=object)))
     if not facts["deviations"]:
         texts = cells[cells.deviation != ""].groupby("dataset").deviation.first()
         facts["deviations"] = {name: [text] for name, text in texts.items()}
@@ -257,11 +259,11 @@ def read_reference(folder: Path) -> Results:
             splits = _with_kernels(_read_frame("splits", folder / SPLITS, needed), plan)
             if splits[["repeat", "fold", "seed"]].isna().any(axis=None):
                 raise ValueError("a split without repeat, fold or seed")
-    more = {}
-    for frame, path, needed in (("pairs", PAIRS, ("machine_a",)), ("rows", ROWS, ("counts",))):
+    more: dict[str, Any] = {}
+    for frame, path, column in (("pairs", PAIRS, "machine_a"), ("rows", ROWS, "counts")):
         with converted(f"{folder / path}: not a table of {frame} of mmbench", *DAMAGED):
             if (folder / path).exists():
-                more[f"stored_{frame}"] = _read_frame(frame, folder / path, needed)
+                more[f"stored_{frame}"] = _read_frame(frame, folder / path, (column,))
     return Results(folder, plan, splits, facts, stored=cells, foreign=foreign, **more)
 
 

@@ -226,7 +226,8 @@ class Results:
         found = {}
         for row in rows_of(self.stored_pairs) if self.stored_pairs is not None else ():
             place = (row.dataset, row.kernel, row.degree)
-            found[tuple(Key(*place, m, row.size) for m in (row.machine_a, row.machine_b))] = row
+            first, second = (Key(*place, m, row.size) for m in (row.machine_a, row.machine_b))
+            found[first, second] = row
         return found
 
     @cached_property
@@ -265,7 +266,7 @@ class Results:
     def rule(self) -> str:
         """Rule of the train/test splits, as in `mmbench.jobs.job.SplitRef`; empty if unknown."""
         tests = (row.test for rows in self.by_cell.values() for row in rows if row.test)
-        return next(tests, {}).get("rule", "")
+        return str(next(tests, {"rule": ""})["rule"])
 
     # -- cells -----------------------------------------------------------------------------------
 

@@ -10,7 +10,7 @@ import math
 from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 from itertools import groupby
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from mmbench.jobs.store import Key
 from mmbench.results.cells import MISSING, PUBLISHED_ONLY, Row
@@ -63,7 +63,7 @@ class Text:
     rest: str = ""
     mark: str = ""
     notes: tuple[Note, ...] = ()
-    row: Row | None = None
+    row: Row = None
     bold: bool = False
     sign: str = ""
     cited: tuple[int, ...] = ()
@@ -123,7 +123,7 @@ class Grid:
     """A block of a table: columns, rows of text, and a caption above the rows."""
 
     columns: tuple[Column, ...]
-    rows: list[list[Shown]]
+    rows: list[list[Any]]
     caption: Shown = ""
 
 
@@ -187,7 +187,7 @@ def citations(grid: Grid) -> list[int]:
     return sorted({number for cell in cells if isinstance(cell, Text) for number in cell.cited})
 
 
-def once(rows: list[list[Shown]]) -> list[list[Shown]]:
+def once(rows: list[list[Any]]) -> list[list[Any]]:
     """If a row has the same first text as the row above, replace this text by an empty text."""
     above = ["", *(row[0] for row in rows)]
     return [

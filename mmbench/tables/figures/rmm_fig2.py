@@ -52,7 +52,7 @@ def draw(results: Results, output: Path) -> str:
     after, whole = (seconds(results, base, metric) for metric in (AFTER, WHOLE))
     if len(after) < 2:
         raise UserError(f"{results.name}: the figure needs several training sizes in max_train")
-    gram = seconds(results, base, OF_GRAM).squeeze(axis=1)
+    gram = seconds(results, base, OF_GRAM)[""]
     parts = {"After the Gram matrix": (AFTER, after), "Whole training": (WHOLE, whole)}
     first = next(iter(results.by_cell.values()), [None])[0]
     classes = " and ".join((first.classes if first else None) or ())

@@ -47,6 +47,7 @@ from mmbench.tables.text import (
     measured_text,
     numbers,
     once,
+    plain,
     published_text,
     seconds_text,
     words,
@@ -180,7 +181,7 @@ def m4_accuracies(results: Results) -> Iterator[Grid]:
             yield _m4_tests(results, results.places_of(kernel), grid.caption)
 
 
-def _m4_tests(results: Results, places: list[Key], caption: str) -> Grid:
+def _m4_tests(results: Results, places: list[Key], caption: Shown) -> Grid:
     """Return a table block with mean differences between the M4 and other machines, and p-values.
 
     The first p-value is of the paired t-test over splits, which the M4 paper seems to use. The
@@ -195,14 +196,14 @@ def _m4_tests(results: Results, places: list[Key], caption: str) -> Grid:
         for machine in others:
             gaps = split_gaps(results, place, "m4", machine)
             texts.append(signed(fmean(gaps)) if gaps else NOTHING)
-            keys = (place._replace(machine=name) for name in ("m4", machine))
-            tested = difference_of(results, *keys)
+            m4_at, other = (place._replace(machine=name) for name in ("m4", machine))
+            tested = difference_of(results, m4_at, other)
             for p in (paired_p(gaps), tested.p if tested else math.nan):
                 mark = direction(fmean(gaps)) if p < LEVEL else ""
                 text = join("<0.001" if p < 0.001 else f"{p:.3f}", mark)
                 texts.append(NOTHING if p != p or len(gaps) < MIN_SPLITS else text)
         rows.append([*texts, "yes" if place.dataset in SIGNIFICANT.get(place.kernel, ()) else "no"])
-    caption = f"{caption}: differences in accuracy (%)"
+    caption = f"{plain(caption)}: differences in accuracy (%)"
     last = words("better than both in the paper")
     return Grid((*words("data"), *numbers(*heads), *last), rows, caption)
 
@@ -414,7 +415,7 @@ def fsvm_rounds(results: Results) -> list[Grid]:
         texts = [_objective_text(results, place._replace(machine=m)) for m in results.columns]
         key = place._replace(machine="fsvm")
         ends = [results.value(key, f"rounds_{end}") for end in ("min", "max")]
-        rounds = NOTHING if None in ends else "{:.0f} to {:.0f}".format(*ends)
+        rounds = " to ".join(f"{end:.0f}" for end in ends if end is not None) or NOTHING
         rows.append([name_of(results, place), *texts, rounds])
     columns = (*columns_of(results, "data"), *numbers("rounds by the paper's rule"))
     objectives = Grid(columns, rows, "(F - F*) / F* in per cent: mean over splits (maximum)")
@@ -440,7 +441,7 @@ def lfw(results: Results) -> list[Grid]:
     seconds.
     """
 
-    def name(place: Key) -> str:
+    def name(place: Key) -> Shown:
         return head(results, place, name=DESCRIPTOR_LABELS.get(place.dataset, place.dataset))
 
     kernel = data_heads(lambda place: kernel_text(place.kernel, place.degree), "kernel")

@@ -81,7 +81,7 @@ def _errors(results: Results) -> Grid:
         found = [results.row(key, METRIC) for key in keys]
         if not any(row.metric for row in found):
             continue
-        several, lines = any(row.sd is not None for row in found), {}
+        several, lines = any(row.sd is not None for row in found), dict[str, list[Any]]()
         if several:
             lines["single run"] = [_single_run(results, key) for key in keys]
         heads = [head(results, keys[0], printed(results, dataset)), results.label(machine)]
@@ -91,7 +91,7 @@ def _errors(results: Results) -> Grid:
         published = [published_text(row) for row in found]
         if set(published) != {NOTHING}:  # for the larger data sets, the paper omits some machines
             lines["published"] = published
-        rows += [[*heads, name, *texts] for name, texts in lines.items()]
+        rows.extend([*heads, name, *texts] for name, texts in lines.items())
     return Grid(_columns(results, "machine", ""), once(rows), "Errors on the test digits")
 
 
@@ -170,7 +170,7 @@ def derived_seconds(results: Results) -> Iterator[tuple[Key, dict[str, Any]]]:
         for metric, side in sides.items():
             for machine, curve in side.items():
                 for size, value in curve.dropna().items():
-                    key = base._replace(machine=str(machine), size=int(size))
+                    key = base._replace(machine=str(machine), size=int(str(size)))
                     yield key, {"metric": metric, "measured": float(value)}
         for metric in (OF_GRAM, AFTER, WHOLE):
             for machine, curve in sides[metric].items():
@@ -267,7 +267,8 @@ def times(results: Results) -> Iterator[Grid]:
 
 def _times_of(results: Results, base: Key) -> list[Grid]:
     after = seconds(results, base, AFTER)
-    machines, rmms = list(after), [machine for machine in after if machine != SVM]
+    machines = [str(machine) for machine in after]
+    rmms = [machine for machine in machines if machine != SVM]
     # An RMM makes the same errors with and without a warm start. Therefore, its errors are shown
     # only once.
     tested = [m for m in results.columns if not starts_cold(results, m)]
