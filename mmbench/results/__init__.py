@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -60,14 +60,16 @@ def load(
             for remark in item.remarks:
                 say(f"{item.folder}: {remark}")
             if changed := item.facts["by_other_code"]:
-                say(f"{item.folder}: {changed} of {len(item.records)} records are by other code")
+                say(
+                    f"{item.folder}: {changed} of {item.facts['with_code']} records are by other code"
+                )
         if not len(item.splits) or (predictions and not item.has_records):
             continue
         table = as_text("splits", item.splits, item.foreign)
         if predictions:
-            splits = (row._asdict() for row in table.itertuples() if row.accuracy_pct is not None)
-            rows = (r for s in splits for r in prediction_rows(s, item.arrays(s["record"])))
-            table = pd.DataFrame(rows, columns=[*IDENTIFIED, *PREDICTIONS, "record"])
+            splits: list[dict[str, Any]] = table.to_dict("records")  # type: ignore[assignment]
+            found = (r for s in splits for r in prediction_rows(s, item.arrays(s["record"])))
+            table = pd.DataFrame(found, columns=[*IDENTIFIED, *PREDICTIONS, "record"])
         parts.append(table)
     if not parts:
         raise UserError(f"{paths[0]}: contains only tables, no records to export")

@@ -21,6 +21,7 @@ import yaml
 from mmbench import resources
 from mmbench.errors import UserError, converted
 from mmbench.jobs.identity import identity
+from mmbench.jobs.job import Job
 from mmbench.jobs.record import BadRecord, Record, plain
 from mmbench.jobs.store import (
     CONFIG,
@@ -107,14 +108,17 @@ def of_records(
 
     order = {key: k for k, key in enumerate(key for cell in plan.cells for key in cell.jobs)}
     records = sorted(records, key=lambda record: order.get(record.key, len(order)))
-    rows = [
-        {**split_row(folder.name, plan, record), "kernel": record.job.kernel} for record in records
-    ]
+    rows = [split_row(folder.name, plan, record) for record in records]
     splits = typed("splits", pd.DataFrame(rows, columns=names("splits")))
-    foreign = frozenset(record.job.column for record in records if not record.job.has_kernel)
+    foreign = frozenset(r.job.column for r in records if not states_kernel(r.job))
     facts = _facts(plan, splits, records, foreign)
     found = {record.key: record for record in records}
     return Results(folder, plan, splits, facts, remarks, found, foreign=foreign)
+
+
+def states_kernel(job: Job) -> bool:
+    """Return whether the kernel of a job's place is the kernel of its machine."""
+    return job.has_kernel or dict(job.params).get("kernel") == job.kernel
 
 
 def _ordered(cells: Sequence[PlannedCell], machines: Sequence[str]) -> tuple[PlannedCell, ...]:
@@ -352,9 +356,9 @@ def frames_of(results: Results) -> dict[str, pd.DataFrame]:
     stored = {ROWS: results.stored_rows, PAIRS: results.stored_pairs}
     if results.has_records:
         stored = {ROWS: _rows_frame(results), PAIRS: pair_frame(results)}
-    given = {name: frame for name, frame in stored.items() if frame is not None and len(frame)}
+    known = {name: frame for name, frame in stored.items() if frame is not None and len(frame)}
     kinds = {ROWS: "rows", PAIRS: "pairs"}
-    return made | {name: as_text(kinds[name], frame) for name, frame in given.items()}
+    return made | {name: as_text(kinds[name], frame) for name, frame in known.items()}
 
 
 def _rows_frame(results: Results) -> pd.DataFrame:

@@ -41,7 +41,6 @@ def split_row(experiment: str, plan: Plan, record: Record) -> dict[str, Any]:
     return {
         "experiment": experiment,
         **key_of(job)._asdict(),
-        "kernel": job.kernel if job.has_kernel else "",
         "label": plan.label(job.column),
         "estimator": job.machine,
         "repeat": repeat + 1,

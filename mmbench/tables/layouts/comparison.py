@@ -201,9 +201,9 @@ def _over_splits(results: Results, metric: str) -> list[Grid]:
 
     def posterior(key: Key) -> str:
         own = known[key].posterior(rope_of(metric)) if key in known else None
-        return (
-            NOTHING if own is None else str(own if sign_of(metric) > 0 else Posterior(*own[::-1]))
-        )
+        if own is None:
+            return NOTHING
+        return str(own if sign_of(metric) > 0 else Posterior(*own[::-1]))
 
     hows = ", ".join(sorted({str(own.how) for own in known.values() if own.tested}))
     test = f"Holm-corrected p; standard error: {hows}" if hows else "no test is possible"

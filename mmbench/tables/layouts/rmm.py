@@ -84,7 +84,10 @@ def _errors(results: Results) -> Grid:
         several, lines = any(row.sd is not None for row in found), dict[str, list[Any]]()
         if several:
             lines["single run"] = [_single_run(results, key) for key in keys]
-        heads = [head(results, keys[0], printed(results, dataset)), results.label(machine)]
+        heads: list[Shown] = [
+            head(results, keys[0], printed(results, dataset)),
+            results.label(machine),
+        ]
         means = (measured(row, None if row.sd is None else 1, sd=True) for row in found)
         texts = [shown(*pair, kernel=False) for pair in zip(means, found, strict=True)]
         lines["mean" if several else "measured"] = texts
