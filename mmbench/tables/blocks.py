@@ -35,7 +35,10 @@ from mmbench.selection.metrics import METRICS
 from mmbench.tables.names import about, caption_of, columns_of, head, notes_of, printed, shown
 from mmbench.tables.protocol import grid_rows
 from mmbench.tables.text import (
+    CERTIFICATES,
     NOTHING,
+    SETTINGS,
+    TIMES,
     WORSE_THAN_BEST,
     Column,
     Grid,
@@ -289,7 +292,7 @@ def by_stage(results: Results) -> Grid:
         caption += f"; the search of {used}, whose time is in its column, also serves {users}"
     grid = by_machine(results, text, caption)
     measured = any(cell != NOTHING for row in grid.rows for cell in row[-len(results.columns) :])
-    return grid if measured else replace(grid, rows=[])
+    return replace(grid, kind=TIMES) if measured else replace(grid, rows=[])
 
 
 # -- metrics in the configuration -----------------------------------------------------------------
@@ -366,7 +369,7 @@ CHOICES = "median over splits and pairs of classes (min, max: selections at the 
 def search_space(results: Results) -> Grid:
     """Return a table block of the parameter grids, with one row per machine and parameter."""
     rows = once(grid_rows(results))
-    return Grid(words("machine", "parameter", "grid"), rows, "Parameter grids")
+    return Grid(words("machine", "parameter", "grid"), rows, "Parameter grids", SETTINGS)
 
 
 def chosen_text(results: Results, key: Key) -> str:
@@ -382,7 +385,8 @@ def parameters(results: Results) -> Grid:
     machines = [machine for machine in results.columns if machine in choosers]
     places, caption = results.places if machines else (), f"Selected parameters: {CHOICES}"
     cell: Callable[[Key], str] = lambda key: texts.get(key, NOTHING)  # noqa: E731
-    return by_machine(results, cell, caption, places=places, machines=machines)
+    grid = by_machine(results, cell, caption, places=places, machines=machines)
+    return replace(grid, kind=SETTINGS)
 
 
 def fits_grid(results: Results) -> Grid:
@@ -409,7 +413,7 @@ def fits_grid(results: Results) -> Grid:
     heads = words("machine", "fits", *["route"][:routes])
     ends = ("median gap", "largest gap", "gaps above tolerance", "largest violation")
     caption = "Certificates of all fits: relative duality gaps and constraint violations"
-    return Grid((*heads, *numbers("tolerance", *ends)), lines, caption)
+    return Grid((*heads, *numbers("tolerance", *ends)), lines, caption, CERTIFICATES)
 
 
 # -- bold and signs --------------------------------------------------------------------------------

@@ -114,5 +114,4 @@ def comparable(table: str, published_as: Mapping[str, str]) -> list[dict[str, An
 
 def arrange(results: Results) -> Table:
     """Return the table of results in their layout."""
-    table = find_layout(results.layout).draw(results)
-    return replace(table, title=f"{results.name}: {table.title}")
+    return replace(find_layout(results.layout).draw(results), experiment=results.name)

@@ -72,7 +72,7 @@ def _csv_cell(value: Any) -> Any:
 
 def to_markdown(table: Table) -> str:
     """Return a table as text in GitHub-flavoured Markdown."""
-    blocks = [f"## {_escape(table.title)}"]
+    blocks = [f"## {_escape(table.heading)}"]
     for grid in table.grids:
         caption = plain(grid.caption)
         blocks += [f"**{_escape(caption)}**" if caption else "", _grid(grid)]
@@ -155,7 +155,7 @@ def to_latex(table: Table) -> str:
 
     A long table block is a ``longtable``, and any other block is a float.
     """
-    name = re.sub(r"[^A-Za-z0-9]+", "-", table.title.partition(":")[0])
+    name = re.sub(r"[^A-Za-z0-9]+", "-", table.experiment)
     tags = ("<%", "%>", "<<", ">>", "<#", "#>")  # braces would clash with LaTeX code
     filters = (escape, groups, row, plain, citations)
     made = environment("mmbench.tables", filters, tags, keep_trailing_newline=True)

@@ -19,6 +19,8 @@ __all__ = ["Column", "Grid", "Table", "Text"]
 
 #: Text of a table cell without a value.
 NOTHING = "–"
+#: Kinds of blocks below the results of a table: CPU times, parameters, and certificates.
+TIMES, SETTINGS, CERTIFICATES = "times", "settings", "certificates"
 #: Sign after the mean of a machine that is worse than the best by more than chance.
 WORSE_THAN_BEST = "⁻"
 
@@ -120,11 +122,16 @@ def numbers(*names: str, group: str = "") -> tuple[Column, ...]:
 
 @dataclass(frozen=True)
 class Grid:
-    """A block of a table: columns, rows of text, and a caption above the rows."""
+    """A block of a table: columns, rows of text, and a caption above the rows.
+
+    `kind` is `TIMES`, `SETTINGS` or `CERTIFICATES`, or empty if the block shows the quantity in the
+    title of the table.
+    """
 
     columns: tuple[Column, ...]
     rows: list[list[Any]]
     caption: Shown = ""
+    kind: str = ""
 
 
 @dataclass(frozen=True)
@@ -141,12 +148,20 @@ class Table:
         Sentences below the table, including the legend.
     footnotes : list of str
         Texts of the footnotes. A cell cites the first footnote by 1, and the second by 2.
+    experiment : str
+        Name of the experiment.
     """
 
     title: str
     grids: list[Grid]
     notes: list[str] = field(default_factory=list)
     footnotes: list[str] = field(default_factory=list)
+    experiment: str = ""
+
+    @property
+    def heading(self) -> str:
+        """The title after the name of the experiment."""
+        return f"{self.experiment}: {self.title}" if self.experiment else self.title
 
 
 def cited(grids: Iterable[Grid]) -> tuple[list[Grid], dict[str, list[Key]]]:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from functools import partial
 from itertools import product
 from statistics import fmean
@@ -38,6 +39,7 @@ from mmbench.tables.blocks import (
 from mmbench.tables.names import caption_of, columns_of, head, name_of, printed, shown
 from mmbench.tables.text import (
     NOTHING,
+    TIMES,
     Column,
     Grid,
     Shown,
@@ -349,7 +351,8 @@ def fsvm_times(results: Results) -> Iterator[Grid]:
         places, name = results.places_of(kernel), f"{caption} {caption_of(results, kernel)}"
         cells = {m: {text(place._replace(machine=m)) for place in places} for m in results.columns}
         timed = [machine for machine in results.columns if cells[machine] != {NOTHING}]
-        yield by_machine(results, text, name, heads=heads, places=places, machines=timed)
+        grid = by_machine(results, text, name, heads=heads, places=places, machines=timed)
+        yield replace(grid, kind=TIMES)
 
 
 def fsvm_sizes(results: Results) -> list[Grid]:

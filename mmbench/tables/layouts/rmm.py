@@ -28,6 +28,7 @@ from mmbench.tables.blocks import total
 from mmbench.tables.names import caption_of, columns_of, head, notes_of, printed, shown
 from mmbench.tables.text import (
     NOTHING,
+    TIMES,
     Column,
     Grid,
     Shown,
@@ -65,7 +66,7 @@ def digits(results: Results) -> list[Grid]:
         _errors(results),
         _grid(results, expected, "Errors expected under random tie-breaking, mean over seeds"),
         _mcnemar(results),
-        _grid(results, seconds, of_seconds),
+        replace(_grid(results, seconds, of_seconds), kind=TIMES),
     ]
 
 
@@ -314,6 +315,8 @@ def _times_of(results: Results, base: Key) -> list[Grid]:
         Text("CPU seconds of whole trainings (relative to the SVM)"): trained,
     }
     return [
-        Grid((*numbers("rows"), *own), rows, caption)
-        for (caption, own), rows in zip(columns.items(), (parts, ratios, totals), strict=True)
+        Grid((*numbers("rows"), *own), rows, caption, kind)
+        for (caption, own), rows, kind in zip(
+            columns.items(), (parts, ratios, totals), ("", "", TIMES), strict=True
+        )
     ]
