@@ -246,12 +246,17 @@ def table(
     mix: bool = MIX,
     metric: list[str] | None = option("NAME", "Show auc, mcc, or another metric; repeatable."),
     include_failed: bool = flag("--include-failed", "Include splits with failed fits in means."),
-    no_bold: bool = flag("--no-bold", "Print the best machines without bold type."),
+    no_bold: bool = flag("--no-bold", "Print the best means without bold type."),
+    block: int | None = option("K", "Show only the block with this number, counted from 1."),
+    caption: str = option("TEXT", "Caption of the first block in LaTeX.", default=""),
+    only: list[str] | None = option("dataset=NAME|machine=NAME", "Show only these; repeatable."),
 ) -> None:
     """Print tables of the results, beside the published values."""
     from mmbench.commands.outputs import table as build
 
-    text = build(results, fmt, layout, output, mix, say, metric or (), include_failed, not no_bold)
+    shown: dict[str, Any] = {"block": block, "caption": caption, "only": only or ()}
+    options = (mix, say, metric or (), include_failed, not no_bold)
+    text = build(results, fmt, layout, output, *options, **shown)
     if output is None:
         echo(text.removesuffix("\n"))
 

@@ -13,7 +13,7 @@ from mmbench.commands.options import Say
 from mmbench.errors import UserError, converted, did_you_mean, extra
 from mmbench.jobs.store import CONFIG, RecordStore, write_output
 from mmbench.results import load
-from mmbench.results.beside import beside
+from mmbench.results.beside import beside, narrowed
 from mmbench.results.folder import (
     FACTS,
     facts_text,
@@ -64,6 +64,9 @@ def table(
     metrics: Iterable[str] = (),
     include_failed: bool = False,
     bold: bool = True,
+    block: int | None = None,
+    caption: str = "",
+    only: Iterable[str] = (),
 ) -> TableText:
     """Return the tables of results folders, with measured and published values.
 
@@ -89,8 +92,14 @@ def table(
     include_failed : bool, default=False
         Whether means and statistical tests include splits with a failed training.
     bold : bool, default=True
-        Whether to print the best machine in bold. Machines are also printed in bold if a paired
-        test finds no significant difference from the best machine.
+        Whether to print the best mean of each row in bold.
+    block : int, optional
+        Number of the only block that is shown, counted from 1.
+    caption : str, optional
+        Caption of the first block in LaTeX.
+    only : sequence of str, default=()
+        Data sets and machines that are shown, as ``dataset=NAME`` or ``machine=NAME``. By default,
+        all of them are shown.
 
     Returns
     -------
@@ -107,7 +116,8 @@ def table(
     fmt, metrics = _format(output, fmt, TABLE_FORMATS), tuple(metrics)
     check_names(layout, metrics)
     read = beside(read_results(_paths(results), mix, say, include_failed))
-    text = draw_tables(read, fmt, layout, say, metrics, bold)
+    read = [narrowed(one, only) for one in read]
+    text = draw_tables(read, fmt, layout, say, metrics, bold, block, caption)
     if output is not None:
         _write(output, lambda file: file.write(text.encode()), "cannot write the table")
     found = TableText(text)

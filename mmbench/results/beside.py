@@ -11,6 +11,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
+from mmbench.errors import UserError, did_you_mean
 from mmbench.jobs.store import Key, PlannedCell, grouped
 from mmbench.results.cells import marked, rows_of
 from mmbench.results.columns import typed
@@ -38,6 +41,38 @@ def beside(results: Sequence[Results]) -> list[Results]:
         else:
             hosts.append(guest)
     return hosts
+
+
+def narrowed(results: Results, only: Iterable[str]) -> Results:
+    """Return results with only some data sets and machines.
+
+    An entry of `only` is ``dataset=NAME`` or ``machine=NAME``. Raises UserError if an entry has
+    another form, or if the results have no such data set or machine.
+    """
+    wanted: dict[str, set[str]] = {}
+    known = {part: {getattr(key, part) for key in results.keys} for part in ("dataset", "machine")}
+    for option in only:
+        part, equals, name = option.partition("=")
+        if part not in known or not equals:
+            raise UserError(f"--only {option}: must be dataset=NAME or machine=NAME")
+        if name not in known[part]:
+            hint = did_you_mean(name, known[part])
+            raise UserError(f"--only {option}: no such {part} in {results.name}{hint}")
+        wanted.setdefault(part, set()).add(name)
+    if not wanted:
+        return results
+
+    def kept(frame: pd.DataFrame) -> pd.DataFrame:
+        shown = [frame[part].isin([*names, ""]) for part, names in wanted.items()]
+        return frame[np.logical_and.reduce(shown)]
+
+    cells = [c for c in results.plan.cells if all(getattr(c.key, p) in wanted[p] for p in wanted)]
+    return replace(
+        results,
+        plan=replace(results.plan, cells=tuple(cells)),
+        splits=kept(results.splits),
+        stored=None if results.stored is None else kept(results.stored),
+    )
 
 
 def _joined(host: Results, guest: Results) -> Results | None:

@@ -25,6 +25,7 @@ from mmbench.results.cells import (
     CONFUSION,
     KEPT,
     METRIC,
+    MISSING,
     NO_CERTIFICATES,
     TOTALS,
     Published,
@@ -302,7 +303,7 @@ class Results:
                 row = {**heads[key], "metric": metric, **mean_of(values, metric, n_test)}
                 unknown = planned.published_only and found is None
                 if not unknown and (metric != SECONDS[-1] or "measured" in row):
-                    whole = len(own) == len(done)
+                    whole = len(own) == len(done) and heads[key]["status"] != MISSING
                     yield key, compared(row, splits, found, compare, whole)
             fits = certificates(done)
             for name in CERTIFIED:

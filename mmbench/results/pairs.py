@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from mmbench.jobs.store import Key
-from mmbench.results.cells import COUNTED, METRIC, PUBLISHED_ONLY, Row
+from mmbench.results.cells import COUNTED, METRIC, MISSING, PUBLISHED_ONLY, Row
 from mmbench.results.columns import names, typed
 from mmbench.results.differences import NEW_DRAWS, Difference, difference
 from mmbench.results.frames import KernelKey, Results
@@ -51,8 +51,15 @@ def ranks_of(results: Results, kernel: KernelKey, metric: str = METRIC) -> Ranks
     dependent. Raises ValueError for fewer than three machines or fewer than two data sets.
     """
     places = results.places_of(kernel)
-    values = results.common(places, with_results(results, places, metric), metric).dropna()
+    machines = with_results(results, places, metric)
+    places = [p for p in places if not any(_lacks(results, p, m, metric) for m in machines)]
+    values = results.common(places, machines, metric).dropna()
     return rank_machines(sign_of(metric) * values, rank_decimals(metric))
+
+
+def _lacks(results: Results, place: Key, machine: str, metric: str) -> bool:
+    row = results.row(place._replace(machine=machine), metric)
+    return row.status == MISSING and row.measured is not None
 
 
 def split_gaps(
@@ -89,7 +96,8 @@ def incomplete(results: Results, keys: Sequence[Key], metric: str) -> dict[Key, 
     """Return the cells with missing splits, and for each of them the number of splits with a
     result.
 
-    A split is missing in a cell if only other cells in `keys` have a result on the split. If the
+    A split is missing in a cell if it is planned and has no record, or if only other cells in
+    `keys` have a result on the split. If the
     results on single splits are unknown, the numbers of splits in the frame ``cells`` are compared.
     If the number of splits of a cell is unknown, the cell is treated as complete.
     """
@@ -97,7 +105,8 @@ def incomplete(results: Results, keys: Sequence[Key], metric: str) -> dict[Key, 
     splits = {row.key: results.by_split(row.key, metric) for row in rows}
     counts = {r.key: 0 if r.measured is None else len(splits[r.key]) or r.n for r in rows}
     most = max([len({at for own in splits.values() for at in own}), *filter(None, counts.values())])
-    return {key: n for key, n in counts.items() if n is not None and n < most}
+    lacking = {row.key for row in rows if row.status == MISSING}
+    return {key: n for key, n in counts.items() if n is not None and (n < most or key in lacking)}
 
 
 # -- tests -----------------------------------------------------------------------------------------

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from pkgutil import resolve_name
 from typing import Any
 
@@ -12,7 +13,7 @@ from mmbench.results.frames import Results
 from mmbench.results.published import published_rows, table_of_experiment
 from mmbench.tables.layouts import GENERIC, check_able, find_layout
 from mmbench.tables.render import to_csv, to_latex, to_markdown
-from mmbench.tables.text import Table, without_bold
+from mmbench.tables.text import Table, plain, without_bold
 
 
 def check_names(layout: str | None, metrics: Sequence[str] = ()) -> None:
@@ -33,25 +34,42 @@ def draw_tables(
     say: Callable[[str], object] = lambda line: None,
     metrics: Sequence[str] = (),
     bold: bool = True,
+    block: int | None = None,
+    caption: str = "",
 ) -> str:
     """Return the tables of experiments as text, with measured values beside published values.
 
     The format ``csv`` does not depend on the layout: the text is the frame ``cells``. The arguments
     `layout` and `metrics` replace the settings of the same names in the configurations. If
     `metrics` are given and the configured layout can only show accuracies, the generic layout is
-    used. If `bold` is false, no value is bold.
+    used. If `bold` is false, no value is bold. If `block` is given, only the block with this number
+    is shown, counted from 1. In LaTeX, `caption` replaces the caption of the first block.
 
     If the layout cannot show an experiment, `say` is called with a message. Raises UserError if the
     layout is unknown, or if the layout cannot show any of the experiments.
     """
-    write = {"markdown": to_markdown, "latex": to_latex}.get(fmt)
+    writers = {"markdown": to_markdown, "latex": partial(to_latex, caption=caption)}
+    write = writers.get(fmt)
     if write is None:
         return to_csv(each(lambda item: laid_out(item, layout, metrics), experiments, say))
 
     def draw(item: Results) -> str:
-        return "\n".join(write(table) for table in tables_of(item, layout, metrics, bold))
+        tables = tables_of(item, layout, metrics, bold)
+        return "\n".join(write(with_block(table, block)) for table in tables)
 
     return "\n".join(each(draw, experiments, say))
+
+
+def with_block(table: Table, block: int | None) -> Table:
+    """Return a table with only one of its blocks, counted from 1, or with all blocks."""
+    if block is None:
+        return table
+    if not 1 <= block <= len(table.grids):
+        names = (
+            f"{k} {plain(grid.caption) or table.title}" for k, grid in enumerate(table.grids, 1)
+        )
+        raise UserError(f"--block {block}: {table.heading} has the blocks {'; '.join(names)}")
+    return replace(table, grids=[table.grids[block - 1]])
 
 
 def tables_of(

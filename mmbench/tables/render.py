@@ -150,17 +150,17 @@ ESCAPES = str.maketrans(
 )
 
 
-def to_latex(table: Table) -> str:
-    """Return a table as LaTeX text.
+def to_latex(table: Table, caption: str = "") -> str:
+    """Return a table as LaTeX text. `caption` replaces the caption of the first block.
 
-    A long table block is a ``longtable``, and any other block is a float.
+    A long table block is a ``longtable``, and any other block is a float that contains its notes.
     """
     name = re.sub(r"[^A-Za-z0-9]+", "-", table.experiment)
     tags = ("<%", "%>", "<<", ">>", "<#", "#>")  # braces would clash with LaTeX code
     filters = (escape, groups, row, plain, citations)
     made = environment("mmbench.tables", filters, tags, keep_trailing_newline=True)
     template = made.get_template("table.tex")
-    return template.render(table=table, name=name, max_rows=MAX_ROWS)
+    return template.render(table=table, name=name, max_rows=MAX_ROWS, given=caption)
 
 
 #: Tags that enclose blocks, variables and comments in a template.
