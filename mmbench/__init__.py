@@ -5,6 +5,7 @@ from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from mmbench.commands.audit import audit as audit
     from mmbench.commands.certify import certify as certify
     from mmbench.commands.cite import cite as cite
     from mmbench.commands.easy import easy as easy
@@ -47,6 +48,7 @@ FUNCTIONS = {
     "easy": "mmbench.commands.easy",
     **dict.fromkeys(("table", "figure", "report", "export"), "mmbench.commands.outputs"),
     "load": "mmbench.results",
+    "audit": "mmbench.commands.audit",
     "certify": "mmbench.commands.certify",
     "cite": "mmbench.commands.cite",
     "refit": "mmbench.commands.refit",

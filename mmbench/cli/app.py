@@ -412,6 +412,29 @@ def certify(
         output.write_text(csv_text(certificate), encoding="utf-8")
 
 
+@app.command()
+def audit(
+    tables: list[str] = argument(
+        "TABLE", "CSV files with dataset, machine and value; or names of published tables."
+    ),
+    contains: list[str] | None = option(
+        "MACHINE=OTHER", "MACHINE can be no worse than OTHER, with the same grid; repeatable."
+    ),
+    output: Path | None = option("FILE", "Write the report to FILE, as .html or Markdown."),
+) -> None:
+    """Search printed tables for faults that the tables alone reveal.
+
+    The exit code is 0 if nothing was found, and 1 if there are findings. Optional columns, such as
+    std, n_test and n_splits, allow more checks. Several tables are also compared with one another.
+    """
+    from mmbench.commands.audit import audit, pairs_of
+
+    found = audit(*tables, contains=pairs_of(contains or ()), output=output)
+    if output is None:
+        echo(found.markdown().removesuffix("\n"))
+    raise typer.Exit(found.exit_code)
+
+
 # -- lists and checks --------------------------------------------------------------------------
 
 

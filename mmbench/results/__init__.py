@@ -59,10 +59,9 @@ def load(
         if item.has_records:
             for remark in item.remarks:
                 say(f"{item.folder}: {remark}")
-            if changed := item.facts["by_other_code"]:
-                say(
-                    f"{item.folder}: {changed} of {item.facts['with_code']} records are by other code"
-                )
+            known, changed = item.facts["with_code"], item.facts["by_other_code"]
+            if changed:
+                say(f"{item.folder}: {changed} of {known} records are by other code")
         if not len(item.splits) or (predictions and not item.has_records):
             continue
         table = as_text("splits", item.splits, item.foreign)

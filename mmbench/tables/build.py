@@ -65,10 +65,9 @@ def with_block(table: Table, block: int | None) -> Table:
     if block is None:
         return table
     if not 1 <= block <= len(table.grids):
-        names = (
-            f"{k} {plain(grid.caption) or table.title}" for k, grid in enumerate(table.grids, 1)
-        )
-        raise UserError(f"--block {block}: {table.heading} has the blocks {'; '.join(names)}")
+        names = (plain(grid.caption) or table.title for grid in table.grids)
+        texts = "; ".join(f"{k} {name}" for k, name in enumerate(names, 1))
+        raise UserError(f"--block {block}: {table.heading} has the blocks {texts}")
     return replace(table, grids=[table.grids[block - 1]])
 
 

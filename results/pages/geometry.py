@@ -20,6 +20,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
+from mmbench.tables.results_folder import read_results
 from scipy.stats import ttest_1samp
 
 import mmbench
@@ -29,7 +30,6 @@ from mmbench.jobs.record import Clock
 from mmbench.jobs.train import train
 from mmbench.machines import alias_of
 from mmbench.tables.blocks import signed
-from mmbench.tables.results_folder import read_results
 from results.pages.reference_text import (
     CHECKED,
     REFERENCE,

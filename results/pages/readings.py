@@ -27,6 +27,7 @@ from typing import IO, Any
 
 import pandas as pd
 import yaml
+from mmbench.tables.results_folder import read_results
 
 from mmbench.config.plan import plan_of, replan
 from mmbench.config.read import load_config, set_value
@@ -36,7 +37,6 @@ from mmbench.results.statistics import counting_sd, difference_se, z_value
 from mmbench.tables.build import comparable, sheet_of
 from mmbench.tables.layouts import find_layout
 from mmbench.tables.render import to_csv
-from mmbench.tables.results_folder import read_results
 
 ROOT = Path(__file__).resolve().parents[2]
 CONFIGS, REFERENCE = ROOT / "configs", ROOT / "results" / "reference"

@@ -24,6 +24,8 @@ from typing import NamedTuple
 
 import jinja2
 import pandas as pd
+from mmbench.tables.frame import ALL_IN_BAND, IN_BAND, OUT_OF_BAND, differences
+from mmbench.tables.results_folder import Experiment, read_reference
 
 from mmbench.config.files import find_config
 from mmbench.config.plan import replan, version_of
@@ -32,8 +34,6 @@ from mmbench.machines import alias_of
 from mmbench.results.statistics import Ranks, win_tie_loss
 from mmbench.tables.blocks import both, paired_test, ranks_of
 from mmbench.tables.build import sheet_of
-from mmbench.tables.frame import ALL_IN_BAND, IN_BAND, OUT_OF_BAND, differences
-from mmbench.tables.results_folder import Experiment, read_reference
 
 REFERENCE = Path(__file__).resolve().parents[1] / "reference"
 TEMPLATE = Path(__file__).with_suffix(".md.jinja")

@@ -20,6 +20,9 @@ from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
+from mmbench.tables.frame import SELECTED
+from mmbench.tables.results_folder import read_results
+from mmbench.tables.sheet import KERNEL_LABELS, KernelKey
 
 from mmbench.config.plan import replan
 from mmbench.jobs.store import Key
@@ -29,11 +32,8 @@ from mmbench.tables.blocks import dataset_gaps, ranks_of, signed
 from mmbench.tables.build import draw_tables, sheet_of
 from mmbench.tables.figures import draw_figure, title_of
 from mmbench.tables.figures.machines import time_ratios
-from mmbench.tables.frame import SELECTED
 from mmbench.tables.layouts.comparison import decimals_of, rope_of
 from mmbench.tables.render import to_csv
-from mmbench.tables.results_folder import read_results
-from mmbench.tables.sheet import KERNEL_LABELS, KernelKey
 from results.pages.reference_text import REFERENCE, Table, listing, rendered, write_or_check
 
 TEMPLATE = Path(__file__).with_suffix(".md.jinja")
