@@ -389,6 +389,17 @@ def parameters(results: Results) -> Grid:
     return replace(grid, kind=SETTINGS)
 
 
+def statuses_text(results: Results, machine: str) -> str:
+    """Return the numbers of the binary classifiers of a machine by status, the worst first."""
+    own = (rows for key, rows in results.by_cell.items() if key.machine == machine)
+    done = [row for rows in own for row in rows if row.accuracy_pct is not None]
+    statuses = counts(done, "fits").items()
+    ordered = sorted(statuses, key=lambda item: -SEVERITY.index(Status(item[0])))
+    ended = ", ".join(f"{count} {status.replace('_', ' ')}" for status, count in ordered)
+    limited = results.value(Key("", "", None, machine), "at_coefficient_limit") or 0
+    return join(ended, f"({limited:.0f} at the coefficient limit)" if limited else "")
+
+
 def fits_grid(results: Results) -> Grid:
     """Return a table block on the trained binary classifiers of each machine: statuses, algorithms,
     duality gaps, and constraint violations.
@@ -400,16 +411,11 @@ def fits_grid(results: Results) -> Grid:
     routes, lines = any(algorithms.values()), list[list[Shown]]()
     for machine, rows in found.items():
         fits = {n: results.value(Key("", "", None, machine), n) for n in (*CERTIFIED, *TOTALS)}
-        statuses = counts(rows, "fits").items()
-        ordered = sorted(statuses, key=lambda item: -SEVERITY.index(Status(item[0])))
-        ended = ", ".join(f"{count} {status.replace('_', ' ')}" for status, count in ordered)
-        limited = fits["at_coefficient_limit"] or 0
-        at_limit = f"({limited:.0f} at the coefficient limit)" if limited else ""
         names = ("gap_tolerance", "median_gap", "worst_gap", "worst_violation")
         texts, above = [small_text(fits[name]) for name in names], fits["gaps_above_tolerance"]
         texts.insert(3, NOTHING if above is None else f"{above:.0f} of {fits['n_gaps']:.0f}")
         route = [algorithms[machine] or NOTHING][:routes]
-        lines.append([results.label(machine), join(ended, at_limit), *route, *texts])
+        lines.append([results.label(machine), statuses_text(results, machine), *route, *texts])
     heads = words("machine", "fits", *["route"][:routes])
     ends = ("median gap", "largest gap", "gaps above tolerance", "largest violation")
     caption = "Certificates of all fits: relative duality gaps and constraint violations"

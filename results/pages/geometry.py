@@ -20,15 +20,14 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
-from mmbench.tables.results_folder import read_results
 from scipy.stats import ttest_1samp
 
 import mmbench
-from mmbench.config.plan import replan
 from mmbench.jobs.prepare import prepare
 from mmbench.jobs.record import Clock
 from mmbench.jobs.train import train
 from mmbench.machines import alias_of
+from mmbench.results.folder import read_results
 from mmbench.tables.blocks import signed
 from results.pages.reference_text import (
     CHECKED,
@@ -97,19 +96,19 @@ def _positive(numerator: pd.Series, denominator: pd.Series) -> pd.Series:
 
 def measure(folder: Path) -> pd.DataFrame:
     """Return the accuracies and the values of `mmbench.geometry`, one row per record."""
-    [experiment] = read_results([folder], replan)
+    [experiment] = read_results([folder])
     rows = list(_rows(experiment))
     return pd.DataFrame(rows).sort_values([*SPLIT, "machine"]).reset_index(drop=True)
 
 
 def _rows(experiment: Any) -> Iterator[dict[str, Any]]:
     store, mirror = Path(os.environ.get("MMBENCH_DATA", "datasets")), os.environ["MMBENCH_MIRROR"]
-    for record in sorted(experiment.records, key=lambda record: record.job.dataset.name):
+    for record in sorted(experiment.records.values(), key=lambda record: record.job.dataset.name):
         job, data = record.job, prepare(record.job, store, mirror)
         chosen, clock = [record.selection["params"]], Clock("warm_up", "selection", "training")
         machine, _ = train(replace(job, grid=()), data, chosen, 1, record.seeds, clock)
         predicted = machine.predict(data.X_test)
-        stored = experiment.store.arrays(record.key)["predicted"]
+        stored = experiment.arrays(record.key)["predicted"]
         if not np.array_equal(predicted, stored):
             raise SystemExit(f"{record.key}: the machine predicts other labels than the record")
         values = mmbench.geometry(machine, data.X_train, data.y_train).iloc[0].to_dict()

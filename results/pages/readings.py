@@ -27,14 +27,14 @@ from typing import IO, Any
 
 import pandas as pd
 import yaml
-from mmbench.tables.results_folder import read_results
 
-from mmbench.config.plan import plan_of, replan
+from mmbench.config.plan import plan_of
 from mmbench.config.read import load_config, set_value
 from mmbench.datasets.card_files import LOADER
+from mmbench.results.folder import read_results
 from mmbench.results.published import table_of_experiment
 from mmbench.results.statistics import counting_sd, difference_se, z_value
-from mmbench.tables.build import comparable, sheet_of
+from mmbench.tables.build import comparable, laid_out
 from mmbench.tables.layouts import find_layout
 from mmbench.tables.render import to_csv
 
@@ -232,7 +232,7 @@ def collect(results: Path) -> Found:
     for reading in readings():
         folder = results / reading.name
         if reading.set and folder.is_dir():
-            text = to_csv([sheet_of(results) for results in read_results([folder], replan)])
+            text = to_csv([laid_out(results) for results in read_results([folder])])
             lines = [line for line in read(io.StringIO(text)) if line["measured"] is not None]
             planned = splits(reading)
             lines = [line | {"splits": planned[line["dataset"]]} for line in lines]

@@ -1,7 +1,7 @@
 """Write results/reference/README.md from its template, with numbers computed from the tables.
 
-The sentences are in the template, ``reference_text.md.jinja``. Numbers are read from ``table.csv``,
-or from ``table.md`` if only the printed tables contain them. A claim in words stands beside a call
+The sentences are in the template, ``reference_text.md.jinja``. Numbers are read from the frames of
+the reference folders. A claim in words stands beside a call
 of ``check(...)``, which raises an error if the tables contradict the claim. Numbers from other
 measurements are inside ``{% call apart() %}``; the page marks them with †. A cell is near if its
 published value is within two standard errors of the measured value.
@@ -20,20 +20,27 @@ import textwrap
 from collections.abc import Callable, Iterable, Sequence
 from functools import cache
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import jinja2
 import pandas as pd
-from mmbench.tables.frame import ALL_IN_BAND, IN_BAND, OUT_OF_BAND, differences
-from mmbench.tables.results_folder import Experiment, read_reference
 
 from mmbench.config.files import find_config
-from mmbench.config.plan import replan, version_of
+from mmbench.config.plan import version_of
 from mmbench.config.read import load_config
+from mmbench.jobs.store import Key
 from mmbench.machines import alias_of
-from mmbench.results.statistics import Ranks, win_tie_loss
-from mmbench.tables.blocks import both, paired_test, ranks_of
-from mmbench.tables.build import sheet_of
+from mmbench.results.cells import ALL_IN_BAND, IN_BAND, OUT_OF_BAND, differences
+from mmbench.results.differences import Difference
+from mmbench.results.folder import read_reference
+from mmbench.results.frames import Results
+from mmbench.results.pairs import difference_of, disagreements, ranks_of, split_gaps
+from mmbench.results.statistics import LEVEL, Ranks, mcnemar_p, paired_p, win_tie_loss
+from mmbench.tables.blocks import both, statuses_text, total
+from mmbench.tables.build import laid_out
+from mmbench.tables.layouts import rmm
+from mmbench.tables.layouts.papers import EXCESS, SIGNIFICANT
+from mmbench.tables.names import printed
 
 REFERENCE = Path(__file__).resolve().parents[1] / "reference"
 TEMPLATE = Path(__file__).with_suffix(".md.jinja")
@@ -93,8 +100,9 @@ class Table:
 
     def __init__(self, experiment: str) -> None:
         self.experiment = experiment
-        self.cells = pd.read_csv(REFERENCE / experiment / "table.csv", dtype={"in_band": "boolean"})
-        self.cells["mark"] = list(_read(experiment).frame.mark)
+        self.results = _read(experiment)
+        frame = self.results.cells
+        self.cells = frame[frame.dataset != ""].astype({"in_band": "object"})
         compared = self.cells[self.cells.in_band.notna()].metric
         self.compared = compared.iloc[0] if len(compared) else "accuracy_pct"
 
@@ -156,12 +164,12 @@ class Table:
         "6 of 8 (5)" means that 6 of 8 published differences above the noise level have the same
         sign in our measurements, and that 5 of these 6 are also above the noise level.
         """
-        published, same, beyond = differences(_read(self.experiment).frame)
+        published, same, beyond = differences(self.cells)
         return f"{same} of {published} ({beyond})" if published else "–"
 
     def order_sentence(self) -> str:
         """Return the counts of `order` as a sentence."""
-        published, same, beyond = differences(_read(self.experiment).frame)
+        published, same, beyond = differences(self.cells)
         return (
             f"Of the {published} published differences between two machines that exceed noise, "
             f"{same} {'has' if same == 1 else 'have'} the same sign here ({beyond} beyond noise)."
@@ -170,7 +178,7 @@ class Table:
     def far(self, *where: object) -> list[str]:
         """Return the names of the compared cells that are not near."""
         rows = self.rows(*where)  # type: ignore[arg-type]
-        rows = rows[rows.mark == OUT_OF_BAND].fillna({"degree": ""})
+        rows = rows[rows.mark == OUT_OF_BAND].astype({"degree": object}).fillna({"degree": ""})
         kernels = [f"{KERNELS[row.kernel]} {row.degree}".strip() for row in rows.itertuples()]
         return [f"{name_of(d)} ({k})" for d, k in zip(rows.dataset, kernels, strict=True)]
 
@@ -205,43 +213,44 @@ class Table:
         values = self.rows(machine, metric=metric).set_index("dataset")[column]
         return values.reindex(self.datasets())
 
-    def printed(self, title: str = "") -> list[dict[str, str]]:
-        """Return the rows of the first printed table whose title begins with `title`.
-
-        If `title` is empty, the first table is read. An empty cell in the first column gets the
-        value of the cell above.
-        """
-        start = f"\n**{title}" if title else "\n"
-        text = (REFERENCE / self.experiment / "table.md").read_text().split(start, 1)[1]
-        lines = [line for line in text.split("\n**", 1)[0].splitlines() if line.startswith("|")]
-        head, _, *body = [[c.strip() for c in re.split(r"(?<!\\)\|", line)[1:-1]] for line in lines]
-        rows = [dict(zip(_unique(head), line, strict=True)) for line in body]
-        for above, row in itertools.pairwise(rows):
-            row[head[0]] = row[head[0]] or above[head[0]]
-        return rows
-
-    def mcnemar(self, column: str) -> list[float]:
-        """Return p-values of "Single run: digits", for headings that begin with `column`."""
-        (row,) = self.printed("Single run: digits")
-        texts = [text for name, text in list(row.items())[1:] if name.startswith(column)]
-        return [float(re.findall(r"\((.*)\)", text)[0]) for text in texts]
+    def mcnemar(self, kernel: str, degree: int | None = None) -> list[float]:
+        """Return McNemar's p-values of RMM and SVM in the first run, by degree of the kernel."""
+        places = [p for p in self.results.places if kernel in ("", p.kernel)]
+        places = [place for place in places if degree in (None, place.degree)]
+        pairs = [[p._replace(machine=m) for m in ("rmm", "svm")] for p in places]
+        found = (disagreements(self.results, *pair) for pair in pairs)
+        return [mcnemar_p(*counts) for counts in found if counts]
 
     def ranks(self, kernel: str) -> Ranks:
         """Return the mean ranks of the machines over the data sets and Friedman's p-value."""
         return _ranks(self.experiment, kernel)
 
-    def corrected_p(self, machine: str, other: str) -> dict[str, float]:
-        """Return the p-value of the corrected paired t-test, by data set.
-
-        The experiment must have one kernel only.
+    def tests(self, machine: str, other: str) -> dict[str, Difference]:
+        """Return the tested differences of two machines by data set; the experiment must have one
+        kernel only.
         """
-        sheet = sheet_of(_read(self.experiment))
-        return {
-            place.dataset: paired_test(
-                sheet, place._replace(machine=machine), place._replace(machine=other), self.compared
-            )[0]
-            for place in sheet.places
-        }
+        pairs = (
+            (p.dataset, [p._replace(machine=name) for name in (machine, other)])
+            for p in self.results.places
+        )
+        found = {name: difference_of(self.results, *keys) for name, keys in pairs}
+        return {name: own for name, own in found.items() if own and own.tested}
+
+    def test_sentence(self, machine: str, other: str) -> str:
+        """State on how many data sets the two machines differ by more than chance."""
+        tested, n = self.tests(machine, other), len(self.results.places)
+        if not tested:
+            return (
+                "Whether a difference on a single set is larger than chance cannot be told: the "
+                "splits have fewer than twice as many training rows as test rows, and no counts of "
+                "right predictions per row are stored."
+            )
+        beyond = [name for name, own in tested.items() if own.p < LEVEL]
+        told = f" of the {len(tested)} sets on which a test is possible" if len(tested) < n else ""
+        texts = [f"{name_of(name)} (p = {tested[name].p:.2g})" for name in beyond]
+        least = math.floor(100 * min(own.p for own in tested.values())) / 100
+        what = f"on {listing(texts)}" if texts else f"on none (p at least {least})"
+        return f"The two differ by more than chance {what}{told}."
 
     # Numbers for single paragraphs of the page.
 
@@ -269,27 +278,34 @@ class Table:
         return set(self.ranks(kernel).means) - behind == {machine, but}
 
     def ratios(self, machine: str) -> tuple[list[float], list[float]]:
-        """Return the printed time ratios of a machine: the measured and the published ratios."""
-        cells = [row[machine].split("/") for row in self._ratio_rows()]
-        return tuple([number(c[k]) for c in cells if re.search(r"\d", c[k])] for k in (0, 1))  # type: ignore[return-value]
+        """Return the ratios of a machine's times to the MAMC's: measured and published ones."""
+        pairs = [self._ratio(place, machine) for place in self.results.places]
+        return tuple([p[k] for p in pairs if p[k] == p[k]] for k in (0, 1))  # type: ignore[return-value]
 
-    def _ratio_rows(self) -> list[dict[str, str]]:
-        """Return the rows of the data sets, without the row of counts at the end."""
-        return self.printed("Ratio: measured")[:-1]
+    def _ratio(self, place: Key, machine: str) -> tuple[float, float]:
+        keys = [place._replace(machine=name) for name in (machine, "mamc")]
+        ours = [total(self.results, key) or math.nan for key in keys]
+        known = {(row["dataset"], row["machine"]): row["value"] for row in _published_seconds()}
+        theirs = [known.get((key.dataset, key.machine)) or math.nan for key in keys]
+        return ours[0] / ours[1], theirs[0] / theirs[1]
 
     def order_differs(self, machine: str, other: str) -> list[str]:
         """Return the data sets on which the faster of two machines differs from the paper."""
         names = []
-        for row in self._ratio_rows():
-            pairs = [row[m].split("/") for m in (machine, other)]
-            if all(re.search(r"\d", p[1]) for p in pairs):
-                signs = [number(pairs[0][k]) < number(pairs[1][k]) for k in (0, 1)]
-                names += [row["data"]] * (signs[0] != signs[1])
+        for place in self.results.places:
+            (a, c), (b, d) = (self._ratio(place, name) for name in (machine, other))
+            if c == c and d == d and (a < b) != (c < d):
+                names.append(printed(self.results, place.dataset))
         return names
 
     def percentiles(self, machine: str) -> list[float]:
         """Return the percentiles of the published values among our draws of the toy sets."""
-        return [number(r[machine]) for r in self.printed() if r[""] == "its percentile"]
+        from scipy.stats import percentileofscore
+
+        keys = [place._replace(machine=machine) for place in self.results.places]
+        draws = [[round(v, 1) for v in self.results.by_split(key).values()] for key in keys]
+        values = [self.results.row(key, "accuracy_pct").published for key in keys]
+        return [percentileofscore(d, v, "mean") for d, v in zip(draws, values, strict=True)]
 
     def below(self, dataset: str, machines: Sequence[str]) -> list[float]:
         """Return published minus measured values of machines on a data set, for all kernels."""
@@ -352,23 +368,20 @@ class Table:
         return list(means.max() - means.min())
 
 
-def _read(experiment: str) -> Experiment:
-    return read_reference(REFERENCE / experiment, replan(REFERENCE / experiment))
+@cache
+def _read(experiment: str) -> Results:
+    return laid_out(read_reference(REFERENCE / experiment))
+
+
+@cache
+def _published_seconds() -> list[dict[str, Any]]:
+    found = laid_out(read_reference(REFERENCE / "mamc_table2"), "mamc_table3").published
+    return [dict(row) for row in found if row["metric"] == "seconds"]
 
 
 @cache
 def _ranks(experiment: str, kernel: str) -> Ranks:
-    return ranks_of(sheet_of(_read(experiment)), (kernel, None))
-
-
-def _unique(head: Sequence[str]) -> list[str]:
-    """Number columns with the same name: the second column "p" becomes "p 2"."""
-    counts: dict[str, int] = {}
-    names = []
-    for name in head:
-        counts[name] = counts.get(name, 0) + 1
-        names.append(name if counts[name] == 1 else f"{name} {counts[name]}")
-    return names
+    return ranks_of(_read(experiment), (kernel, None))
 
 
 def listing(values: Iterable[object]) -> str:
@@ -377,20 +390,15 @@ def listing(values: Iterable[object]) -> str:
     return f"{', '.join(most)} and {last}" if most else last
 
 
-def number(text: str) -> float:
-    """Return the first number of a printed cell."""
-    return float(re.findall(r"[-−]?\d+\.?\d*(?:e[-+−]?\d+)?", text)[0].replace("−", "-"))
-
-
 def decimals(digits: int) -> Callable[[float | Iterable[float]], str]:
     """Return a filter that prints one or several numbers with `digits` decimals."""
 
-    def printed(value: float | Iterable[float]) -> str:
+    def shown(value: float | Iterable[float]) -> str:
         if isinstance(value, Iterable):
-            return listing(printed(v) for v in value)
+            return listing(shown(v) for v in value)
         return f"{float(value):.{digits}f}"
 
-    return printed
+    return shown
 
 
 def span(values: Iterable[float], digits: int = 0) -> str:
@@ -401,27 +409,34 @@ def span(values: Iterable[float], digits: int = 0) -> str:
 
 
 def m4_verdict(t: Table) -> str:
-    """State on which data sets the M4 is significantly better than SVM and MPM."""
-    rows = [
-        (f"{kernel} {row['data']}", row)
-        for kernel in ("linear", "RBF")
-        for row in t.printed(f"{kernel[0].upper()}{kernel[1:]} kernel: differences")
-    ]
-    plain, corrected = (
-        [name for name, row in rows if all(row[p + k].endswith("+") for k in ("", " 2"))]
-        for p in ("p", "corrected p")
+    """State on which data sets the M4 is better than SVM and MPM by more than chance."""
+    better: dict[str, list[str]] = {"plain": [], "tested": []}
+    any_tested = False
+    for place in t.results.places:
+        keys = [place._replace(machine=name) for name in ("m4", "svm", "mpm")]
+        gaps = [split_gaps(t.results, place, "m4", key.machine) for key in keys[1:]]
+        found = [difference_of(t.results, keys[0], key) for key in keys[1:]]
+        name = (
+            f"{'linear' if place.kernel == 'linear' else 'RBF'} {printed(t.results, place.dataset)}"
+        )
+        if all(sum(own) > 0 and paired_p(own) < LEVEL for own in gaps):
+            better["plain"].append(name)
+        any_tested |= any(own is not None and own.tested for own in found)
+        if all(own and own.d > 0 and own.p < LEVEL for own in found):
+            better["tested"].append(name)
+    none = ["no set"]
+    plain = (
+        "By the plain t-test, which treats splits that share rows as independent, it is "
+        f"significantly better on {listing(better['plain'] or none)}."
     )
-    return (
-        "By the corrected t-test, the M4 is significantly better than SVM and MPM on "
-        f"{listing(corrected or ['no set'])}. By the plain t-test, which treats splits that share "
-        f"rows as independent, it is significantly better on {listing(plain or ['no set'])}."
-    )
+    sets = listing(better["tested"] or none)
+    tested = f"The M4 is better than SVM and MPM by more than chance on {sets}."
+    return f"{tested} {plain}" if any_tested else plain
 
 
 def m4_claimed(t: Table) -> int:
     """Return the number of data sets on which the M4 is better than SVM and MPM in the paper."""
-    rows = t.printed("Linear kernel: differences") + t.printed("RBF kernel: differences")
-    return sum(row["better than both in the paper"] == "yes" for row in rows)
+    return sum(place.dataset in SIGNIFICANT.get(place.kernel, ()) for place in t.results.places)
 
 
 class Verdict(NamedTuple):
@@ -436,10 +451,10 @@ class Verdict(NamedTuple):
 
 def verdicts(t: Table) -> list[Verdict]:
     """Return the verdicts of Welch's test, the rule of the MAMC paper for wins and losses."""
-    sheet, found = sheet_of(_read(t.experiment)), []
-    sides = both(sheet, sheet.places)
-    for k, place in enumerate(sheet.places):
-        for machine in sheet.machines:
+    results, found = t.results, []
+    sides = both(results, results.places)
+    for k, place in enumerate(results.places):
+        for machine in results.columns:
             pairs = [
                 [[side[name][m][k] for name in ("mean", "sd", "n")] for m in ("mamc_bs", machine)]
                 for side in sides
@@ -447,8 +462,8 @@ def verdicts(t: Table) -> list[Verdict]:
             counts = [win_tie_loss(first, other) for first, other in pairs]
             signs = tuple(wins - losses for wins, _, losses in counts)
             gains = tuple(first[0] - other[0] for first, other in pairs)
-            found.append(Verdict(sheet.label(machine), name_of(place.dataset), signs, gains))
-    return [verdict for verdict in found if verdict.machine != sheet.label("mamc_bs")]
+            found.append(Verdict(results.label(machine), name_of(place.dataset), signs, gains))
+    return [verdict for verdict in found if verdict.machine != results.label("mamc_bs")]
 
 
 def gains(found: Sequence[Verdict], side: int) -> list[float]:
@@ -457,8 +472,11 @@ def gains(found: Sequence[Verdict], side: int) -> list[float]:
 
 
 def counted(t: Table, machine: str) -> list[str]:
-    """Return the printed counts of wins, ties and losses of MAMC_bs against a machine."""
-    return [row[machine] for row in t.printed() if row["data"] == "W/T/L"]
+    """Return the counts of wins, ties and losses of MAMC_bs against a machine, here and in the
+    paper.
+    """
+    own = [verdict.signs for verdict in verdicts(t) if verdict.machine == machine]
+    return ["/".join(str([s[k] for s in own].count(sign)) for sign in (1, 0, -1)) for k in (0, 1)]
 
 
 def reading(name: str, machine: str, kernel: str, degree: int | None = None) -> float:
@@ -471,13 +489,17 @@ def reading(name: str, machine: str, kernel: str, degree: int | None = None) -> 
 
 def rounds(t: Table, column: str) -> dict[str, float]:
     """Return the excess of a column's objective over the optimum in per cent, by data set."""
-    return {r["data"].removeprefix("ida_"): number(r[column]) for r in t.printed("(F - F")}
+    (machine,) = [name for name in t.results.columns if t.results.label(name) == column]
+    rows = t.rows(machine, metric=EXCESS)
+    return {
+        name.removeprefix("ida_"): value
+        for name, value in zip(rows.dataset, rows.measured, strict=True)
+    }
 
 
 def rounds_taken(t: Table) -> list[float]:
     """Return the least and the most rounds of the fits on each data set, by the paper's rule."""
-    cells = [row["rounds by the paper's rule"] for row in t.printed("(F - F")]
-    return [float(n) for n in re.findall(r"\d+", " ".join(cells))]
+    return [*t.rows(metric="rounds_min").measured, *t.rows(metric="rounds_max").measured]
 
 
 def later_rounds(t: Table) -> list[float]:
@@ -494,50 +516,52 @@ def accuracy_spread(t: Table) -> list[float]:
 
     A range is the largest minus the smallest accuracy, rounded up to one decimal.
     """
-    rows = [list(row.values())[1:] for row in t.printed("Accuracy (%)")]
-    return [
-        math.ceil(10 * (max(map(number, row)) - min(map(number, row))) - 1e-9) / 10 for row in rows
-    ]
+    means = t.results.wide(t.results.places).round(2)
+    spreads = means.max(axis=1) - means.min(axis=1)
+    return [math.ceil(10 * spread - 1e-9) / 10 for spread in spreads]
 
 
-BOUNDS = ("RMM B₁", "RMM B₂", "RMM B₃")
+class Times:
+    """The CPU times of the RMM paper's figure 2.
 
-
-def exponents(rows: list[dict[str, str]]) -> str:
-    """For each bound B, return the exponent k of the RMM's time, about n^k for n rows."""
-    return listing(f"{number(rows[-1][b]):.2f}" for b in BOUNDS)
-
-
-def whole_ratios(rows: list[dict[str, str]]) -> str:
-    """For each bound B, return the ratio of the whole training times of RMM and SVM on all rows.
-
-    The ratio is printed in parentheses in the second-to-last row.
+    The RMM has the bounds B₁, B₂ and B₃, each with a start at the SVM's solution and at zero.
     """
-    return listing(re.findall(r"\((.*)\)", rows[-2][b])[0] for b in BOUNDS)
 
+    BOUNDS = ("rmm_b1", "rmm_b2", "rmm_b3")
 
-def alone_ratios(rows: list[dict[str, str]]) -> str:
-    """For each bound B, return the ratio of the times of RMM (without its SVM) and SVM on all rows.
+    def __init__(self, t: Table) -> None:
+        self.results = t.results
+        (self.base,) = {key._replace(machine="", size=None) for key in t.results.keys}
+        self.after, self.whole = (self._frame(name) for name in (rmm.AFTER, rmm.WHOLE))
+        self.sizes = [int(size) for size in self.after.index]
 
-    The ratio is printed before the slash in the last row.
-    """
-    return listing(rows[-1][b].split("/")[0].strip() for b in BOUNDS)
+    def _frame(self, metric: str) -> pd.DataFrame:
+        return rmm.seconds(self.results, self.base, metric)
 
+    def exponents(self, metric: str, machine: str | None = None) -> list[float]:
+        """Return the exponents of a machine's times, by default of the RMM at each bound."""
+        names = [machine] if machine else self.BOUNDS
+        keys = (self.base._replace(machine=name) for name in names)
+        return [self.results.value(key, rmm.EXPONENT + metric) or math.nan for key in keys]
 
-def saved_by_warm_start(rows: list[dict[str, str]]) -> str:
-    """Return the time that a warm start from the SVM saves over all sizes, in per cent."""
-    sums = {c: sum(number(row[c]) for row in rows[:-1]) for c in rows[0] if c.startswith("RMM")}
-    return listing(f"{100 * (1 - sums[b] / sums[f'{b}, cold']):.0f} %" for b in BOUNDS)
+    def ratios(self, metric: str) -> list[float]:
+        """Return the ratios of the RMM's times to the SVM's on all rows, at each bound."""
+        return list(self._frame(metric).iloc[-1][list(self.BOUNDS)])
 
+    def exponent_gap(self) -> float:
+        """Return the largest difference between the exponents of whole trainings of RMM and SVM."""
+        (svm,) = self.exponents(rmm.WHOLE, "svm")
+        return max(abs(k - svm) for k in self.exponents(rmm.WHOLE))
 
-def exponent_gap(rows: list[dict[str, str]]) -> float:
-    """Return the largest difference between the time exponents of the RMM and the SVM."""
-    return max(abs(number(rows[-1][b]) - number(rows[-1]["SVM"])) for b in BOUNDS)
+    def saved_by_warm_start(self) -> str:
+        """Return the time that a warm start from the SVM saves over all sizes, in per cent."""
+        sums = self.after.sum()
+        return listing(f"{100 * (1 - sums[b] / sums[f'{b}_cold']):.0f} %" for b in self.BOUNDS)
 
-
-def errors_at(rows: list[dict[str, str]], k: int) -> str:
-    """Return the errors of the SVM and of the RMM for each bound B in row `k`."""
-    return listing(rows[k][f"errors {m}"] for m in ("SVM", *BOUNDS))
+    def errors(self, size: int) -> list[float]:
+        """Return the errors of the SVM and of the RMM at each bound with some training rows."""
+        keys = (self.base._replace(machine=m, size=size) for m in ("svm", *self.BOUNDS))
+        return [self.results.value(key, "errors_count") or 0.0 for key in keys]
 
 
 def leak_worth(leak: Table, honest: Table, but: Sequence[str] = ()) -> list[float]:
@@ -604,12 +628,8 @@ PARAGRAPHS = (
     rounds_taken,
     later_rounds,
     accuracy_spread,
-    exponents,
-    whole_ratios,
-    alone_ratios,
-    saved_by_warm_start,
-    exponent_gap,
-    errors_at,
+    Times,
+    statuses_text,
     leak_worth,
     versions,
 )
@@ -626,7 +646,7 @@ def rendered(template: Path, **names: object) -> str:
         undefined=jinja2.StrictUndefined, autoescape=False, trim_blocks=True, lstrip_blocks=True
     )
     environment.filters |= {f"f{digits}": decimals(digits) for digits in range(4)}
-    environment.filters |= {"listing": listing, "span": span, "name": name_of, "number": number}
+    environment.filters |= {"listing": listing, "span": span, "name": name_of}
     return environment.from_string(template.read_text("utf-8")).render(**names)
 
 

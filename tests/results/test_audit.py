@@ -164,6 +164,15 @@ def put(frame: pd.DataFrame, column: str, change, **place: str) -> list[pd.DataF
     return [frame]
 
 
+def swapped(frame: pd.DataFrame, dataset: str, one: str, two: str) -> list[pd.DataFrame]:
+    """The table with two cells of a row exchanged."""
+    cells = [frame.index[at(frame, dataset=dataset, machine=name)] for name in (one, two)]
+    values = [frame.loc[rows, ["value", "std"]].to_numpy() for rows in cells]
+    for rows, other in zip(cells, values[::-1], strict=True):
+        frame.loc[rows, ["value", "std"]] = other
+    return [frame]
+
+
 def copy(frame: pd.DataFrame, line: str, one: str, two: str, n: int) -> list[pd.DataFrame]:
     """The table with the first n cells of a column or row replaced by the cells of another one."""
     source, target = frame.index[frame[line] == one][:n], frame.index[frame[line] == two][:n]
@@ -239,10 +248,10 @@ PLANTED = {
         f, "value", lambda v: 43.1, **HEART)),
     "more rows than there are": (M, "size", "heart", lambda f: put(
         f, "n_train", lambda v: 270, **HEART)),
-    "two cells of a row exchanged": (M, None, "heart", lambda f: copy(
-        copy(f, "machine", "mamc_b", "svm", 1)[0], "machine", "svm", "mamc_b", 0)),
+    "two cells of a row exchanged": (M, None, "heart", lambda f: swapped(
+        f, "ida_heart", "mamc_b", "svm")),
     "two last digits exchanged": (M, None, "heart", lambda f: put(
-        f, "value", lambda v: v + 0.18, **HEART)),
+        f, "value", lambda v: f"{v:.2f}"[:-2] + f"{v:.2f}"[:-3:-1], **HEART)),
 }  # fmt: skip
 
 
