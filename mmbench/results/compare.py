@@ -327,10 +327,12 @@ class _Comparison:
             return
         if name not in COUNTED and way == Way.MEANS and old.se is None:
             return  # the effect of other splits is unknown
-        if splits is not None and way == Way.SPLITS and name in COUNTED[:2]:
+        if splits is not None and splits.done and way == Way.SPLITS and name in COUNTED[:2]:
             row["n"] = len(splits.done)
-            if old.n != new.n:  # the means are over different splits
-                row["difference"] = d = splits.mean(name)
+            if old.n != new.n:  # the means of the frame ``cells`` are over different splits
+                values = splits.means(name)
+                d = values["after"] - values["before"]
+                row |= {**values, "difference": d}
             if name == METRIC:
                 row |= self._chance(key, splits)
         elif way == Way.MEANS and None not in (old.se, new.se):
@@ -356,8 +358,6 @@ class _Comparison:
     def _chance(self, key: Key, splits: _Splits) -> dict[str, Any]:
         """Return the test of the difference in accuracy of a cell."""
         own = difference_between(self.before, self.after, key, splits.done)
-        if own is None:
-            return {}
         z = z_value(0.0, own.d, own.se) if own.tested else None
         return {
             "se": own.se,
@@ -447,10 +447,10 @@ class _Splits:
         """Share of the splits whose status differs, but is a proven optimum in both results."""
         return fmean(o.status != n.status and {o.status, n.status} <= PROVEN for o, n in self.pairs)
 
-    def mean(self, name: str) -> float:
-        """Return the mean difference of a metric over the splits; NaN without results."""
-        gaps = [getattr(new, name) - getattr(old, name) for old, new in self.done]
-        return fmean(gaps) if gaps else math.nan
+    def means(self, name: str) -> dict[str, float]:
+        """Return the means of a metric over the splits with results."""
+        sides = zip(("before", "after"), zip(*self.done, strict=True), strict=True)
+        return {side: fmean(getattr(row, name) for row in rows) for side, rows in sides}
 
     def allowed(self, name: str) -> float:
         """Return the maximum mean difference of the accuracy or of the errors over the splits."""
@@ -461,13 +461,11 @@ class _Splits:
 
 def difference_between(
     before: Results, after: Results, key: Key, pairs: Sequence[tuple[Row, Row]]
-) -> Difference | None:
+) -> Difference:
     """Return the difference in accuracy of a cell between two results: the later minus the earlier.
 
     `pairs` contains the rows of the frame ``splits`` that both results have, the earlier first.
     """
-    if not pairs:
-        return None
     gaps = [new.accuracy_pct - old.accuracy_pct for old, new in pairs]
     n_train, n_test = ([getattr(old, part) for old, _ in pairs] for part in ("n_train", "n_test"))
     rule = split_rule(before, key, len(pairs), fmean(n_train), fmean(n_test))
