@@ -207,6 +207,7 @@ def _read_for_comparison(path: Path, say: Say) -> list[Results]:
 SENTENCES = {
     Finding.DATA: "other data: {after_text}; before: {before_text}",
     Finding.EXPERIMENT: "missing",
+    Finding.CELL: "missing",
     Finding.MISSING: "missing, before {before:g}",
     Finding.FEWER_SPLITS: "{after:.0f} splits, before {before:.0f}",
     Finding.MORE_SPLITS: "{after:.0f} splits, before {before:.0f}",
@@ -219,9 +220,9 @@ SENTENCES = {
     Finding.STATUS: "status {after_text}, before {before_text}",
     Finding.MEAN: "{after:g}, before {before:g}; {allowed:.2g} may be chance or rounding",
     Finding.ROWS: "{after:g}, before {before:g}; standard error of the difference {se:.2g}",
-    Finding.MACHINE: "{after:+.3g} in the sum of {count} cells, of which {allowed:.2g} may be chance",
-    Finding.MACHINE_ROWS: "{after:+.3g} in the sum of {count} cells, of which {allowed:.2g} may be "
-    "chance by the predictions per row",
+    Finding.MACHINE: "{after:+.3g} in the sum of {count} cells; {allowed:.2g} may be chance",
+    Finding.MACHINE_ROWS: "{after:+.3g} in the sum of {count} cells; {allowed:.2g} may be chance, "
+    "by the predictions per row",
     Finding.CERTIFICATE: "{after:.1e}, before {before:.1e}",
     Finding.BAND: "left its band, {after:g}, before {before:g}",
     Finding.SECONDS: "{after:.3g} s, before {before:.3g} s",

@@ -107,6 +107,7 @@ class Finding(StrEnum):
 
     DATA = "data"
     EXPERIMENT = "missing experiment"
+    CELL = "missing cell"
     MISSING = "missing value"
     FEWER_SPLITS = "missing splits"
     MORE_SPLITS = "more splits"
@@ -211,16 +212,17 @@ class _Comparison:
         rows = grouped((row.key, row) for row in rows_of(before.cells))
         datasets = dict.fromkeys(key.dataset for key in rows)
         self.way_of_data = {name: self._way_of_data(name) for name in datasets}
+        self.known = set(after.cells.key)
         for key, own in rows.items():
+            if key not in self.known and any(row.measured is not None for row in own):
+                self.find(Finding.CELL, key)
             self._cell(key, own)
         self._machines()
 
-    def find(
-        self, subject: Finding, key: Key, warning: bool = False, metric: str = "", **entries: Any
-    ) -> None:
+    def find(self, subject: Finding, key: Key, warning: bool = False, /, **entries: Any) -> None:
         """Add a difference or a warning; `entries` are columns of the frame ``findings``."""
         kind = "warning" if warning else "difference"
-        head = {"kind": kind, "subject": subject, "experiment": self.before.name, "metric": metric}
+        head = {"kind": kind, "subject": subject, "experiment": self.before.name}
         self.findings.append({**head, **key._asdict(), **entries})
 
     def _way_of_data(self, name: str) -> Way:
@@ -247,6 +249,7 @@ class _Comparison:
             splits = _Splits(pairs, same_run)
             if same_run:
                 self._splits(key, splits)
+                self._parameters(key, splits)
         elif way == Way.VALUES and ours and theirs:
             way = Way.MEANS
         tolerances = [row.measured for row in rows if row.metric == "gap_tolerance"]
@@ -276,30 +279,28 @@ class _Comparison:
             self.find(Finding.STATUS, key, warning, **texts)
 
     def _splits(self, key: Key, splits: _Splits) -> None:
-        """Compare the errors, statuses, certificates and parameters of runs on the same splits."""
+        """Compare the errors, statuses and certificates of runs on the same splits."""
         faults = grouped(
             (subject, (old, new))
             for (old, new), se, near in zip(splits.pairs, splits.se, splits.near, strict=True)
             for subject in _faults(old, new, NOISE_SE * se, near)
         )
         for (name, warning), found in faults.items():
-            old, new = found[0]
-            values = {"before": getattr(old, name), "after": getattr(new, name)}
+            subject, kind = Finding.SPLIT, ""
             if name == "status":
-                values = {f"{side}_text": value for side, value in values.items()}
-            subject = Finding.SPLIT_STATUS if name == "status" else Finding.SPLIT
-            at = {"repeat": old.repeat, "fold": old.fold}
-            counts = {"count": len(found), "total": len(splits.pairs)}
-            self.find(subject, key, warning, metric=name, **counts, **at, **values)
-        if splits.moved:
-            moved = [pair for pair, own in zip(splits.pairs, splits.others, strict=True) if own]
+                subject, kind = Finding.SPLIT_STATUS, "_text"
+            counts = {"count": len(found), "total": len(splits.pairs), "metric": name}
+            self.find(subject, key, warning, **counts, **_first(found, name, kind))
+
+    def _parameters(self, key: Key, splits: _Splits) -> None:
+        """Compare the parameters of runs on the same splits."""
+        moved = [pair for pair, others in zip(splits.pairs, splits.others, strict=True) if others]
+        if moved:
             equal = all(old.errors_count == new.errors_count for old, new in moved)
-            old, new = moved[0]
-            texts = {"before_text": _text(old.parameters), "after_text": _text(new.parameters)}
-            counts = {"count": splits.moved, "total": splits.choices}
             few = splits.moved <= max(1, NEAR_TIES * splits.choices)
-            at = {"repeat": old.repeat, "fold": old.fold}
-            self.find(Finding.PARAMETERS, key, few or equal, **counts, **at, **texts)
+            counts = {"count": splits.moved, "total": splits.choices}
+            texts = _first(moved, "parameters", "_text")
+            self.find(Finding.PARAMETERS, key, few or equal, **counts, **texts)
 
     def _metric(self, key: Key, old: Row, way: Way, splits: _Splits | None, floor: float) -> None:
         """Compare one metric of a cell; `floor` is the certificate that is always allowed."""
@@ -311,49 +312,51 @@ class _Comparison:
         if new.measured is None:
             if not name.startswith(PASSED_OVER):
                 row["verdict"] = Verdict.MISSING
-                self.find(Finding.MISSING, key, metric=name, **values)
+                if key in self.known:  # else the whole cell is missing
+                    self.find(Finding.MISSING, key, metric=name, **values)
             return
-        row["difference"] = d = new.measured - old.measured
-        if name.startswith("seconds_"):
-            shortest, longest = sorted(values.values())
-            if longest >= SHORTEST and longest > TIME_FACTOR * shortest:
-                self.find(Finding.SECONDS, key, True, metric=name, **values)
+        row["difference"] = new.measured - old.measured
+        shortest, longest = sorted(values.values())
+        if name.startswith("seconds_") and longest >= max(SHORTEST, TIME_FACTOR * shortest):
+            self.find(Finding.SECONDS, key, True, metric=name, **values)
         if name in CERTIFICATES:
             grew = _grew(new.measured, old.measured, floor)
             row["verdict"] = Verdict.DIFFERS if grew else Verdict.AGREES
             if grew:
                 self.find(Finding.CERTIFICATE, key, metric=name, **values)
-        if name.startswith(PASSED_OVER) or name in CERTIFICATES or way == Way.OTHER_ROWS:
-            return
+        elif not name.startswith(PASSED_OVER) and way != Way.OTHER_ROWS:
+            self._value(key, row, old, new, splits)
+
+    def _value(
+        self, key: Key, row: dict[str, Any], old: Row, new: Row, splits: _Splits | None
+    ) -> None:
+        """Compare a metric that measures the predictions, and complete the row of the frame."""
+        name, way = old.metric, row["way"]
         if name not in COUNTED and way == Way.MEANS and old.se is None:
             return  # the effect of other splits is unknown
         if splits is not None and splits.done and way == Way.SPLITS and name in COUNTED[:2]:
             row["n"] = len(splits.done)
             if old.n != new.n:  # the means of the frame ``cells`` are over different splits
-                values = splits.means(name)
-                d = values["after"] - values["before"]
-                row |= {**values, "difference": d}
+                row |= splits.means(name)
             if name == METRIC:
                 row |= self._chance(key, splits)
         elif way == Way.MEANS and None not in (old.se, new.se):
             se = math.hypot(old.se, new.se)
-            z = z_value(0.0, d, se)
+            z = z_value(0.0, row["difference"], se)
             p = math.erfc(abs(z) / math.sqrt(2))
             row |= {"se": se, "z": z, "p": p, "test": "standard errors of both means"}
-        row["allowed"] = allowed = self._allowed(old, new, way, splits, row.get("se"))
+        row["allowed"] = self._allowed(old, new, way, splits, row.get("se"))
+        differs = not abs(row["difference"]) <= row["allowed"]
         by_rows = row.get("by_rows", False) and abs(row["z"]) > NOISE_SE
-        differs = not abs(d) <= allowed
-        for subject, found in ((Finding.MEAN, differs), (Finding.ROWS, by_rows and not differs)):
-            if found:
-                parts = {"allowed": allowed, "se": row.get("se")}
-                self.find(subject, key, metric=name, **values, **parts)
-        equal = not round(d, 9)
-        row["verdict"] = (
-            Verdict.DIFFERS if differs or by_rows else Verdict.EQUAL if equal else Verdict.AGREES
-        )
+        if differs or by_rows:
+            parts = {part: row.get(part) for part in ("metric", "before", "after", "allowed", "se")}
+            self.find(Finding.MEAN if differs else Finding.ROWS, key, **parts)
+        agrees = Verdict.AGREES if round(row["difference"], 9) else Verdict.EQUAL
+        row["verdict"] = Verdict.DIFFERS if differs or by_rows else agrees
         if name in COUNTED[:2] and old.in_band and new.in_band is False:
             row["left_band"] = True
-            self.find(Finding.BAND, key, way == Way.MEANS, metric=name, **values)
+            ends = {"before": old.measured, "after": new.measured}
+            self.find(Finding.BAND, key, way == Way.MEANS, metric=name, **ends)
 
     def _chance(self, key: Key, splits: _Splits) -> dict[str, Any]:
         """Return the test of the difference in accuracy of a cell."""
@@ -390,22 +393,15 @@ class _Comparison:
         The cells of one data set, such as two kernels, may have the same errors; therefore, their
         standard errors are added. Data sets are independent.
         """
-        counted = [
-            row
-            for row in self.cells
-            if row["metric"] in COUNTED[:2] and row.get("allowed") is not None
-        ]
-        for (machine, name), rows in grouped(
-            ((r["machine"], r["metric"]), r) for r in counted
-        ).items():
+        counted = (r for r in self.cells if r["metric"] in COUNTED[:2] and "allowed" in r)
+        machines = grouped(((row["machine"], row["metric"]), row) for row in counted)
+        for (machine, name), rows in machines.items():
             key = Key("", "", None, machine)
-            tested = [row for row in rows if row.get("by_rows")]
-            for subject, own, column, factor in (
-                (Finding.MACHINE, rows, "allowed", 1.0),
-                (Finding.MACHINE_ROWS, tested, "se", NOISE_SE),
-            ):
-                parts = grouped((row["dataset"], row[column]) for row in own).values()
-                allowed = factor * math.hypot(*map(sum, parts))
+            tested = [{**row, "allowed": NOISE_SE * row["se"]} for row in rows if "by_rows" in row]
+            tested = [row for row in tested if row["by_rows"]]
+            for subject, own in ((Finding.MACHINE, rows), (Finding.MACHINE_ROWS, tested)):
+                parts = grouped((row["dataset"], row["allowed"]) for row in own).values()
+                allowed = math.hypot(*map(sum, parts))
                 total = sum(row["difference"] for row in own)
                 if len(own) > 1 and abs(total) > allowed:
                     entries = {"after": total, "allowed": allowed, "count": len(own)}
@@ -448,9 +444,9 @@ class _Splits:
         return fmean(o.status != n.status and {o.status, n.status} <= PROVEN for o, n in self.pairs)
 
     def means(self, name: str) -> dict[str, float]:
-        """Return the means of a metric over the splits with results."""
-        sides = zip(("before", "after"), zip(*self.done, strict=True), strict=True)
-        return {side: fmean(getattr(row, name) for row in rows) for side, rows in sides}
+        """Return the means of a metric over the splits with results, and their difference."""
+        old, new = (fmean(getattr(row, name) for row in rows) for rows in zip(*self.done, strict=True))
+        return {"before": old, "after": new, "difference": new - old}
 
     def allowed(self, name: str) -> float:
         """Return the maximum mean difference of the accuracy or of the errors over the splits."""
@@ -495,6 +491,15 @@ def _paired(ours: Sequence[Row], theirs: Sequence[Row]) -> tuple[list[tuple[Row,
             if common:
                 return common, columns is SAME_RUN
     return [], True
+
+
+def _first(pairs: Sequence[tuple[Row, Row]], name: str, kind: str) -> dict[str, Any]:
+    """Return a column of the first of some splits, as columns of the frame ``findings``."""
+    old, new = pairs[0]
+    values = (getattr(row, name) for row in (old, new))
+    before, after = map(_text, values) if name == "parameters" else values
+    at = {"repeat": old.repeat, "fold": old.fold}
+    return {**at, f"before{kind}": before, f"after{kind}": after}
 
 
 def _text(parameters: Any) -> str:

@@ -2,8 +2,8 @@
 
     python tests/results/faults.py
 
-prints the table of the page ``docs/compare.md``. In each reference, a fault is put into all cells or
-machines at once: cells and machines are compared independently of one another.
+prints the tables of the page ``docs/compare.md``. In each reference, a fault is put into all cells
+or machines at once: cells and machines are compared independently of one another.
 """
 
 from __future__ import annotations
@@ -85,7 +85,9 @@ def majority(dataset: str) -> float | None:
 
 
 def collapsed(results: Results, mask: np.ndarray | bool, others: bool) -> Results:
-    """Return results that predict the larger class in some splits, perhaps with other parameters."""
+    """Return results that predict the larger class in some splits, with `others` by other
+    parameters.
+    """
     splits = results.splits
     shares = splits.dataset.map(majority).fillna(1 / splits.n_classes.astype(float))
     errors = (splits.n_test.astype(float) * (1 - shares.astype(float))).round()
@@ -168,7 +170,7 @@ FAULTS = {
     "parameters": Fault("all parameters differ, with equal errors", other_parameters),
     **{
         f"points_{points}": Fault(
-            f"a machine loses {points} points on all data sets",
+            f"a machine loses {points} point{'s' * (points != 1)} on all data sets",
             lambda r, points=points: lost(r, points),
             True,
         )
@@ -194,36 +196,63 @@ def outcome(before: Results, fault: Fault, way: str) -> pd.DataFrame:
     "warning" or empty.
     """
     after = fault.make(before)
-    found = seen(before, after, way)
-    pairs = ((side.cells.metric == METRIC) & side.cells.measured.notna() for side in (before, after))
+    frame = seen(before, after, way).findings
     old, new = (
-        side.cells[mask].set_index("key").measured
-        for side, mask in zip((before, after), pairs, strict=True)
+        side.cells[(side.cells.metric == METRIC) & side.cells.measured.notna()].set_index("key")
+        for side in (before, after)
     )
-    loss = (old.reindex(new.index) - new).rename("loss")
-    frame = found.findings
+    old = old.reindex(new.index)
+    loss = (old.measured - new.measured).round(9)
+    changed = (loss.abs() > 0) | (old.status != new.status)
+    loss = loss[changed | ~changed.any()]  # a cell without any change has no fault
     if fault.of_machines:
-        loss = loss.groupby([key.machine for key in loss.index]).mean()
-        keys = list(frame.machine)
+        loss, keys = loss.groupby([key.machine for key in loss.index]).mean(), list(frame.machine)
     else:
         frame = frame[frame.dataset != ""]
         keys = [Key(*key) for key in zip(*(_plain(frame[n]) for n in Key._fields), strict=True)]
     kinds = dict(sorted(zip(keys, frame.kind, strict=True), key=lambda item: item[1] != "warning"))
-    return pd.DataFrame({"loss": loss, "noticed": [kinds.get(key, "") for key in loss.index]})
+    noticed = [kinds.get(key, "") for key in loss.index]
+    return pd.DataFrame({"loss": loss.abs(), "noticed": noticed})
 
 
 def table(names: Iterable[str] = NAMES) -> pd.DataFrame:
     """Return the outcomes of all faults in some references."""
-    parts = []
-    for name in names:
-        for label, fault in FAULTS.items():
-            for way in WAYS:
-                made = outcome(reference(name), fault, way)
-                made = made.assign(fault=label, way=way, reference=name)
-                parts.append(made.reset_index(drop=True))
+    parts = [
+        outcome(reference(name), fault, way).assign(fault=label, way=way)
+        for name in names
+        for label, fault in FAULTS.items()
+        for way in WAYS
+    ]
     return pd.concat(parts, ignore_index=True)
 
 
+def page(found: pd.DataFrame) -> str:
+    """Return the table of the page ``docs/compare.md``."""
+    lines = [f"| Fault | {' | '.join(WAYS)} |", "| --- | --- | --- | --- |"]
+    for label, fault in FAULTS.items():
+        texts = []
+        for way in WAYS:
+            own = found[(found.fault == label) & (found.way == way)]
+            parts = [f"{100 * (own.noticed == 'difference').mean():.0f} %"]
+            if (warned := (own.noticed == "warning").mean()) > 0.005:
+                parts.append(f"{100 * warned:.0f} % warned")
+            loss = own.loss[own.noticed != "difference"].max()
+            texts.append(", ".join(parts) + (f" ({loss:.1f})" if loss > 0 else ""))
+        lines.append(f"| {fault.about} | {' | '.join(texts)} |")
+    return "\n".join(lines)
+
+
+def sizes(names: Iterable[str] = NAMES) -> str:
+    """Return the losses of a cell, in percentage points, that are always a difference."""
+    lines = ["| | median | 90 % of the cells | all cells |", "| --- | --- | --- | --- |"]
+    for way in WAYS:
+        made = (seen(reference(name), reference(name), way).cells for name in names)
+        allowed = pd.concat(own.allowed[own.metric == METRIC].dropna() for own in made)
+        texts = [f"{allowed.quantile(q):.1f}" for q in (0.5, 0.9, 1.0)]
+        lines.append(f"| {way} | {' | '.join(texts)} |")
+    return "\n".join(lines)
+
+
 if __name__ == "__main__":
-    found = table()
-    found.to_pickle("/tmp/faults.pkl")
+    print(page(table()))
+    print(sizes())
