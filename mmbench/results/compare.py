@@ -351,7 +351,7 @@ class _Comparison:
         if differs or by_rows:
             parts = {part: row.get(part) for part in ("metric", "before", "after", "allowed", "se")}
             self.find(Finding.MEAN if differs else Finding.ROWS, key, **parts)
-        agrees = Verdict.AGREES if round(row["difference"], 9) else Verdict.EQUAL
+        agrees = Verdict.AGREES if round(row["difference"], 6) else Verdict.EQUAL
         row["verdict"] = Verdict.DIFFERS if differs or by_rows else agrees
         if name in COUNTED[:2] and old.in_band and new.in_band is False:
             row["left_band"] = True
@@ -445,7 +445,8 @@ class _Splits:
 
     def means(self, name: str) -> dict[str, float]:
         """Return the means of a metric over the splits with results, and their difference."""
-        old, new = (fmean(getattr(row, name) for row in rows) for rows in zip(*self.done, strict=True))
+        sides = zip(*self.done, strict=True)
+        old, new = (fmean(getattr(row, name) for row in rows) for rows in sides)
         return {"before": old, "after": new, "difference": new - old}
 
     def allowed(self, name: str) -> float:
