@@ -244,7 +244,7 @@ def page(found: pd.DataFrame) -> str:
 
 def sizes(names: Iterable[str] = NAMES) -> str:
     """Return the losses of a cell, in percentage points, that are always a difference."""
-    lines = ["| | median | 90 % of the cells | all cells |", "| --- | --- | --- | --- |"]
+    lines = ["| Way | median | 90 % of the cells | all cells |", "| --- | --- | --- | --- |"]
     for way in WAYS:
         made = (seen(reference(name), reference(name), way).cells for name in names)
         allowed = pd.concat(own.allowed[own.metric == METRIC].dropna() for own in made)
