@@ -9,6 +9,7 @@ if TYPE_CHECKING:
     from mmbench.commands.certify import certify as certify
     from mmbench.commands.cite import cite as cite
     from mmbench.commands.easy import easy as easy
+    from mmbench.commands.outputs import compare as compare
     from mmbench.commands.outputs import export as export
     from mmbench.commands.outputs import figure as figure
     from mmbench.commands.outputs import report as report
@@ -46,7 +47,7 @@ __version__ = "1.0.0"
 FUNCTIONS = {
     "run": "mmbench.commands.run",
     "easy": "mmbench.commands.easy",
-    **dict.fromkeys(("table", "figure", "report", "export"), "mmbench.commands.outputs"),
+    **dict.fromkeys(("table", "figure", "compare", "report", "export"), "mmbench.commands.outputs"),
     "load": "mmbench.results",
     "audit": "mmbench.commands.audit",
     "certify": "mmbench.commands.certify",

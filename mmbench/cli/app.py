@@ -1,9 +1,10 @@
 """The commands of the command line, with their options and their printed output.
 
 The exit code is 0 if all jobs are done. The exit code is 1 if a job failed, if a machine did not
-pass a check, or if a data set could not be fetched or verified. The results of finished jobs are
-stored even if other jobs failed. If the user's input is not valid, the exit code is 2, and a
-message of one line states the reason. The exit code is 130 if the user interrupted the command.
+pass a check, if a data set could not be fetched or verified, or if two results differ. The results
+of finished jobs are stored even if other jobs failed. If the user's input is not valid, the exit
+code is 2, and a message of one line states the reason. The exit code is 3 if two results have no
+cell that can be compared, and 130 if the user interrupted the command.
 Each command imports its modules when the command is called, so that ``mmbench --help`` does not
 wait for the import of scikit-learn.
 """
@@ -273,6 +274,23 @@ def figure(
     from mmbench.commands.outputs import figure as draw
 
     echo(draw(name, results, output, say))
+
+
+@app.command()
+def compare(
+    before: Path = argument("A", "Earlier result: a folder, reference/NAME, or a table as CSV."),
+    after: Path = argument("B", "Later result of the same experiments."),
+) -> None:
+    """Compare two results, cell by cell, and print the differences.
+
+    Exit codes: 0 if the results agree, 1 if a cell differs or is missing, 3 if nothing could be
+    compared.
+    """
+    from mmbench.commands import outputs
+
+    changes = outputs.compare(before, after, say)
+    echo(outputs.comparison_text(changes))
+    raise typer.Exit(changes.exit_code)
 
 
 @app.command()

@@ -1,10 +1,13 @@
-"""The commands ``table``, ``figure``, ``report``, ``export`` and ``clean``, for stored records."""
+"""The commands ``table``, ``figure``, ``compare``, ``report``, ``export`` and ``clean``, for stored
+records.
+"""
 
 from __future__ import annotations
 
 import gzip
 import shutil
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import IO
@@ -14,19 +17,23 @@ from mmbench.errors import UserError, converted, did_you_mean, extra
 from mmbench.jobs.store import CONFIG, RecordStore, write_output
 from mmbench.results import load
 from mmbench.results.beside import beside, narrowed
+from mmbench.results.compare import Changes, Finding, Way, absent, joined
+from mmbench.results.compare import compare as compare_results
 from mmbench.results.folder import (
     FACTS,
     facts_text,
     folders_in,
     frames_of,
+    read_reference,
     read_results,
 )
+from mmbench.results.frames import Results
 from mmbench.tables.build import check_names, draw_tables, laid_out, tables_of
 from mmbench.tables.figures import check_figure, choose, draw_figure
 from mmbench.tables.render import csv_text
 from mmbench.tables.text import Table
 
-__all__ = ["TableText", "export", "figure", "report", "table"]
+__all__ = ["TableText", "compare", "export", "figure", "report", "table"]
 
 #: Type of one or several paths. A path is the results folder of an experiment, or a folder that
 #: contains the results folders of several experiments.
@@ -155,6 +162,106 @@ def figure(name: str, results: Folders, output: str | Path | None = None, say: S
     numbers = draw_figure(name, chosen, output)
     say(f"written to {output}")
     return numbers
+
+
+def compare(before: str | Path, after: str | Path, say: Say = silent) -> Changes:
+    """Compare two results of the same experiments, cell by cell.
+
+    Splits with equal hashes of data and split are compared one by one, other splits by their means.
+    The page "Compare" states the rules.
+
+    Parameters
+    ----------
+    before, after : path
+        Earlier and later result: a results folder, a reference folder such as
+        ``reference/usps_rbf``, or a table as CSV, with ``splits.csv`` beside it if the splits are
+        known. If both have one experiment, its names may differ.
+    say : callable, optional
+        Called with a line for each folder that cannot be read.
+
+    Returns
+    -------
+    Changes
+        The compared cells and the differences, as data frames, and the exit code of the command.
+
+    Raises
+    ------
+    UserError
+        If a path is not a result.
+    """
+    old, new = (_read_for_comparison(Path(path), say) for path in (before, after))
+    if len(old) == len(new) == 1:
+        return compare_results(old[0], new[0])
+    later = {item.name: item for item in new}
+    found = (later.get(item.name) for item in old)
+    pairs = zip(old, found, strict=True)
+    return joined([compare_results(a, b) if b is not None else absent(a) for a, b in pairs])
+
+
+def _read_for_comparison(path: Path, say: Say) -> list[Results]:
+    """Return the experiments of a folder, or of a table as CSV."""
+    if not path.is_file():
+        return [laid_out(one) if one.has_records else one for one in read_results([path], say=say)]
+    whole = read_reference(path)
+    cells, splits, names = whole.cells, whole.splits, whole.cells.experiment.unique()
+    return [
+        replace(
+            whole,
+            folder=whole.folder / name if len(names) > 1 else whole.folder,
+            stored=cells[cells.experiment == name],
+            splits=splits[splits.experiment == name] if len(names) > 1 else splits,
+        )
+        for name in names
+    ]
+
+
+#: Sentences about differences and warnings.
+SENTENCES = {
+    Finding.DATA: "other data: {after_text}; before: {before_text}",
+    Finding.EXPERIMENT: "missing",
+    Finding.CELL: "missing",
+    Finding.MISSING: "missing, before {before:g}",
+    Finding.FEWER_SPLITS: "{after:.0f} splits, before {before:.0f}",
+    Finding.MORE_SPLITS: "{after:.0f} splits, before {before:.0f}",
+    Finding.PARAMETERS: "{count} of {total} selected parameters differ, first in repeat {repeat} "
+    "fold {fold}: {after_text}, before {before_text}",
+    Finding.SPLIT: "{count} of {total} splits differ, first repeat {repeat} fold {fold}: "
+    "{after:.3g}, before {before:.3g}",
+    Finding.SPLIT_STATUS: "{count} of {total} splits differ, first repeat {repeat} fold {fold}: "
+    "{after_text}, before {before_text}",
+    Finding.STATUS: "status {after_text}, before {before_text}",
+    Finding.MEAN: "{after:g}, before {before:g}; {allowed:.2g} may be chance or rounding",
+    Finding.ROWS: "{after:g}, before {before:g}; standard error of the difference {se:.2g}",
+    Finding.MACHINE: "{after:+.3g} in the sum of {count} cells; {allowed:.2g} may be chance",
+    Finding.MACHINE_ROWS: "{after:+.3g} in the sum of {count} cells; {allowed:.2g} may be chance, "
+    "by the predictions per row",
+    Finding.CERTIFICATE: "{after:.1e}, before {before:.1e}",
+    Finding.BAND: "left its band, {after:g}, before {before:g}",
+    Finding.SECONDS: "{after:.3g} s, before {before:.3g} s",
+}
+
+
+def comparison_text(changes: Changes) -> str:
+    """Return a comparison as text, with one line per difference or warning."""
+    import pandas as pd
+
+    compared, skipped = changes.compared, changes.skipped
+    verdict = {0: "agrees", 1: "differs"}.get(changes.exit_code, "nothing compared")
+    ways = [f"{(compared.way == way).sum()} {way}" for way in (Way.SPLITS, Way.VALUES, Way.MEANS)]
+    lines = [
+        f"{verdict}: {len(compared)} accuracies and error counts compared ({', '.join(ways)}), "
+        f"{len(skipped)} not compared, {int(compared.left_band.sum())} left their bands"
+    ]
+    for (name, why), rows in skipped.groupby(["dataset", "way"]):
+        lines.append(f"not compared: {len(rows)} of {name}, {why}")
+    for frame, start in ((changes.differences, ""), (changes.warnings, "warning: ")):
+        for row in frame.to_dict("records"):
+            place = (row[n] for n in ("experiment", "dataset", "kernel", "degree", "size"))
+            name = " ".join(
+                str(v) for v in (*place, row["machine"], row["metric"]) if v is not pd.NA and v
+            )
+            lines.append(f"{start}{name}: {SENTENCES[row['subject']].format(**row)}")
+    return "\n".join(lines)
 
 
 def report(

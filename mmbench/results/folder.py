@@ -232,20 +232,23 @@ def has_other_code(record: Record) -> bool:
 # -- references ------------------------------------------------------------------------------------
 
 
-def read_reference(folder: Path) -> Results:
-    """Return the results in a reference folder.
+def read_reference(path: Path) -> Results:
+    """Return the results in a reference folder, or in a table as CSV (``mmbench table``).
 
-    Raises UserError if a file of the folder is damaged or was not written by mmbench.
+    Beside a table, the file ``splits.csv`` or ``splits.csv.gz`` may contain its splits. Raises
+    UserError if a file is damaged or was not written by mmbench.
     """
     import pandas as pd
 
+    table, folder = (path, path.parent) if path.is_file() else (path / CSV, path)
+    by_split = folder / (SPLITS if (folder / SPLITS).exists() else "splits.csv")
     with converted(f"{folder / FACTS}: not the facts of a run of mmbench", *DAMAGED):
         facts = json.loads(read_regular(folder / FACTS)) if (folder / FACTS).exists() else {}
         plan = Plan.of(facts.pop("plan", {"name": folder.name}))
     empty: dict[str, Any] = {"sizes": {}, "deviations": {}, "computers": [], "code": []}
     facts = {**empty, "records": 0, "with_code": 0, "by_other_code": 0, **facts}
-    with converted(f"{folder / CSV}: not a table of mmbench", *DAMAGED):
-        cells = _read_frame("cells", folder / CSV, ("metric", "status", "note"))
+    with converted(f"{table}: not a table of mmbench", *DAMAGED):
+        cells = _read_frame("cells", table, ("metric", "status", "note"))
         foreign = frozenset(cells.machine[(cells.kernel == "") & (cells.dataset != "")])
         cells = _with_kernels(cells, plan)
         keys = [
@@ -257,17 +260,17 @@ def read_reference(folder: Path) -> Results:
         texts = cells[cells.deviation != ""].groupby("dataset").deviation.first()
         facts["deviations"] = {name: [text] for name, text in texts.items()}
     splits = typed("splits", _empty("splits"))
-    if (folder / SPLITS).exists():
-        with converted(f"{folder / SPLITS}: not a split table of mmbench", *DAMAGED):
+    if by_split.exists():
+        with converted(f"{by_split}: not a split table of mmbench", *DAMAGED):
             needed = ("repeat", "fold", "seed", "split_hash", "fits", "accuracy_pct")
-            splits = _with_kernels(_read_frame("splits", folder / SPLITS, needed), plan)
+            splits = _with_kernels(_read_frame("splits", by_split, needed), plan)
             if splits[["repeat", "fold", "seed"]].isna().any(axis=None):
                 raise ValueError("a split without repeat, fold or seed")
     more: dict[str, Any] = {}
-    for frame, path, column in (("pairs", PAIRS, "machine_a"), ("rows", ROWS, "counts")):
-        with converted(f"{folder / path}: not a table of {frame} of mmbench", *DAMAGED):
-            if (folder / path).exists():
-                more[f"stored_{frame}"] = _read_frame(frame, folder / path, (column,))
+    for frame, name, column in (("pairs", PAIRS, "machine_a"), ("rows", ROWS, "counts")):
+        with converted(f"{folder / name}: not a table of {frame} of mmbench", *DAMAGED):
+            if (folder / name).exists():
+                more[f"stored_{frame}"] = _read_frame(frame, folder / name, (column,))
     return Results(folder, plan, splits, facts, stored=cells, foreign=foreign, **more)
 
 

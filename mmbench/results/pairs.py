@@ -138,8 +138,8 @@ def _difference(results: Results, first: Key, second: Key, metric: str) -> Diffe
     rows = [(sides[0][at], sides[1][at]) for at in common]
     gaps = [values[0][at] - values[1][at] for at in common]
     n_train, n_test = ([getattr(a, part) for a, _ in rows] for part in ("n_train", "n_test"))
-    rule = _rule(results, first, len(common), fmean(n_train), fmean(n_test))
-    counts = _counts(results, first, second, rows) if metric == METRIC else {}
+    rule = split_rule(results, first, len(common), fmean(n_train), fmean(n_test))
+    counts = counts_of((results, first), (results, second), rows) if metric == METRIC else {}
     if ratio := results.plan.test_to_train:  # rows that `max_train` leaves out overlap as well
         n_train = [n / ratio for n in n_test]
     return difference(gaps, n_train, n_test, rule=rule, **counts)
@@ -149,7 +149,7 @@ def _at(row: Row) -> tuple[int, int, int]:
     return row.repeat - 1, row.fold - 1, row.seed
 
 
-def _rule(results: Results, key: Key, k: int, n_train: float, n_test: float) -> str:
+def split_rule(results: Results, key: Key, k: int, n_train: float, n_test: float) -> str:
     """Return the rule of the splits. If the splits of a generated data set use each row once, each
     split is a new draw.
     """
@@ -162,34 +162,35 @@ def _rule(results: Results, key: Key, k: int, n_train: float, n_test: float) -> 
     return NEW_DRAWS if drawn else rule or "predefined"
 
 
-def _counts(
-    results: Results, first: Key, second: Key, rows: Sequence[tuple[Row, Row]]
+def counts_of(
+    first: tuple[Results, Key], second: tuple[Results, Key], rows: Sequence[tuple[Row, Row]]
 ) -> dict[str, Any]:
     """Return the arguments `rows`, `tested` and `q` of `difference`, or none without predictions.
 
-    The counts of rows of a reference folder are used if both machines have results on all splits.
+    `rows` contains the splits of both cells. The counts of rows of a reference folder are used if a
+    cell has results on all its splits.
     """
-    if not results.has_records:
-        ours, theirs = (results.row_counts.get(key) for key in (first, second))
-        tested = results.row_counts.get(first._replace(machine=""))
-        if (
-            ours is None
-            or theirs is None
-            or tested is None
-            or tested.sum() != sum(row.n_test for row, _ in rows)
-        ):
-            return {}
-        return {"rows": ours - theirs, "tested": tested}
-    arrays = [[results.arrays(row.record) for row in pair] for pair in rows]
-    if not all({"predicted", "test_index"} <= side.keys() for pair in arrays for side in pair):
+    counts, hits = [], []
+    for k, (results, key) in enumerate((first, second)):
+        if results.has_records:
+            arrays = [results.arrays(pair[k].record) for pair in rows]
+            if not all({"predicted", "test_index"} <= own.keys() for own in arrays):
+                return {}
+            counts.append(counts_of_rows(arrays))
+            hits.append([own["predicted"] == own["y_test"] for own in arrays])
+        else:
+            right = results.row_counts.get(key)
+            tested = results.row_counts.get(key._replace(machine=""))
+            if right is None or tested is None or tested.sum() != sum(p[k].n_test for p in rows):
+                return {}
+            counts.append((right, tested))
+    (ours, tested), (theirs, others) = counts
+    if not np.array_equal(tested, others):
         return {}
-    (ours, tested), (theirs, _) = (counts_of_rows(side) for side in zip(*arrays, strict=True))
-    apart = (np.mean(_hits(a) != _hits(b)) for a, b in arrays)
-    return {"rows": ours - theirs, "tested": tested, "q": 100 * fmean(apart)}
-
-
-def _hits(arrays: Any) -> Any:
-    return arrays["predicted"] == arrays["y_test"]
+    both = len(hits) == 2  # a reference folder has no predictions of single splits
+    apart = (np.mean(a != b) for a, b in zip(*hits, strict=True)) if both else ()
+    q = {"q": 100 * fmean(apart)} if both else {}
+    return {"rows": ours - theirs, "tested": tested, **q}
 
 
 def _stored(results: Results, first: Key, second: Key) -> Difference | None:

@@ -158,7 +158,7 @@ def test_a_table_of_another_package_is_a_data_frame(tmp_path: Path):
 
 
 def test_functions_are_offered_for_completion():
-    assert {"run", "easy", "table", "figure", "report", "export", "load", "cite"} <= set(
+    assert {"run", "easy", "table", "figure", "compare", "report", "export", "load", "cite"} <= set(
         dir(mmbench)
     )
 

@@ -427,7 +427,7 @@ def _table_changes(was: dict[str, str], now: dict[str, str]) -> Iterator[str]:
     yield from (name for name in TEXT if was.get(name) != now.get(name))
     metric = was["metric"]
     if metric == "errors_count":
-        # rounding moves a test row or two over a boundary, as in scripts/compare_reference.py
+        # rounding moves a test row or two over a boundary, as in `mmbench compare`
         if abs(float(was["measured"]) - float(now["measured"])) > 2:
             yield "measured"
     elif metric.startswith("selected") and was["measured"] != now["measured"]:
