@@ -17,9 +17,9 @@ import numpy as np
 import pandas as pd
 
 from mmbench.jobs.store import Key, grouped
+from mmbench.results.cells import METRIC
 from mmbench.results.statistics import LEVEL, holm, mcnemar_p, paired_p, wins_and_losses, z_value
 from mmbench.tables.blocks import total
-from mmbench.tables.frame import METRIC
 from mmbench.tables.report.pictures import Point, Spec, axis, rule, scatter
 from mmbench.tables.report.site import Site
 from mmbench.tables.report.view import View, run_facts, signed
@@ -50,11 +50,11 @@ def changes(before: View, after: View) -> pd.DataFrame:
     bands: dict[tuple[Any, Any], str] = {(True, False): LEFT, (False, True): ENTERED}
     rows = []
     for key in after.keys:
-        old, new = (view.sheet.row(key, after.metric) for view in (before, after))
-        accuracies = [view.sheet.value(key, METRIC) for view in (before, after)]
+        old, new = (view.results.row(key, after.metric) for view in (before, after))
+        accuracies = [view.results.value(key, METRIC) for view in (before, after)]
         if not (old.metric and new.metric) or None in accuracies:
             continue
-        seconds = [total(view.sheet, key) for view in (before, after)]
+        seconds = [total(view.results, key) for view in (before, after)]
         ratio = seconds[1] / seconds[0] if seconds[0] and seconds[1] else math.nan
         band = bands.get((old.in_band, new.in_band), "")
         status = "" if old.status == new.status else f"{old.status} → {new.status}"
@@ -77,13 +77,13 @@ def _test(before: View, after: View, key: Key) -> tuple[float, float, str, float
 
     Returns the difference in accuracy, its standard error, the name of the test, and the p-value.
     """
-    old, new = (view.sheet.row(key, METRIC) for view in (before, after))
+    old, new = (view.results.row(key, METRIC) for view in (before, after))
     gain, gaps = new.measured - old.measured, _gaps(before, after, key)
     if len(gaps) > 1:
         return gain, stdev(gaps) / math.sqrt(len(gaps)), PAIRED, paired_p(gaps)
     if gaps:
-        at = before.cells[key].counted[0]["source"].at[:2]
-        first, second = (view.sheet.hits(key, at) for view in (before, after))
+        ((repeat, fold, _), *_) = before.results.by_split(key)
+        first, second = (view.results.hits(key, (repeat, fold)) for view in (before, after))
         if first is not None and second is not None and len(first) == len(second):
             n_test, counts = len(first), wins_and_losses(second, first)
             return gain, 100 * math.sqrt(sum(counts)) / n_test, ROWS, mcnemar_p(*counts)
@@ -99,8 +99,11 @@ def _gaps(before: View, after: View, key: Key) -> list[float]:
     If the runs have different splits, or splits with different rows, the list is empty.
     """
     old, new = (
-        {(r["source"].at, r["split_hash"]): r[METRIC] for r in (cell.counted if cell else ())}
-        for cell in (view.cells.get(key) for view in (before, after))
+        {
+            (r.repeat, r.fold, r.seed, r.split_hash): r.accuracy_pct
+            for r in view.results.counted(key)
+        }
+        for view in (before, after)
     )
     return [round(new[at] - old[at], 9) for at in old] if old.keys() == new.keys() else []
 
@@ -112,7 +115,7 @@ def runs_to_compare(views: Sequence[View]) -> list[tuple[View, View]]:
     these belong to different experiments with common table cells, the two runs are compared. Smoke
     versions (quick test runs) are not compared with full experiments.
     """
-    groups = grouped(((view.sheet.plan.name, view.sheet.plan.smoke), view) for view in views)
+    groups = grouped(((view.results.plan.name, view.results.plan.smoke), view) for view in views)
     pairs = [(group[0], later) for group in groups.values() for later in group[1:]]
     if len(views) == 2 and len(groups) == 2 and len({smoke for _, smoke in groups}) == 1:
         first, second = views
@@ -129,7 +132,7 @@ def write_comparison(site: Site, before: View, after: View) -> dict[str, Any]:
     frame = changes(before, after)
     lines: list[Any] = list(frame.itertuples())
     logs = np.log(frame.ratio.dropna()).groupby(frame.key.map(lambda key: key.machine), sort=False)
-    old, new = (dict(run_facts(view.records)) for view in (before, after))
+    old, new = (dict(run_facts(view.results)) for view in (before, after))
     names = [name for name in {**old, **new} if old.get(name) != new.get(name)]
     config = difflib.unified_diff(
         before.config.splitlines(), after.config.splitlines(), "A", "B", lineterm="", n=2
@@ -139,7 +142,7 @@ def write_comparison(site: Site, before: View, after: View) -> dict[str, Any]:
         "comparison.html",
         runs={"A": before, "B": after},
         lines=lines,
-        ratios=[(after.sheet.label(m), math.exp(mean)) for m, mean in logs.mean().items()],
+        ratios=[(after.results.label(m), math.exp(mean)) for m, mean in logs.mean().items()],
         pictures=_pictures(after, lines),
         metric=after.metric,
         facts=[(name, old.get(name, ""), new.get(name, "")) for name in names],

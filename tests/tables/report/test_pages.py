@@ -158,8 +158,11 @@ def test_a_reference_table_has_a_page_per_cell_with_its_splits(pages, name) -> N
     assert _sorted(own, values) == _sorted(stored, values)
     assert all((page.path.parent / href).is_file() for href in page.all("href") if "cells/" in href)
     for cell in cells:
-        assert not {"selection", "confusion", "certificates"} & {*cell.all("id")}
-        assert cell.text.count("no result") == sum(not r["accuracy_pct"] for r in rows_beside(cell))
+        rows, ids = rows_beside(cell), cell.all("id")
+        assert ("selection" in ids, "confusion" in ids) == (any(r["test"] for r in rows), False)
+        assert ("certificates" in ids) == any(row["certificates"] for row in rows)
+        assert ("● " in cell.text) == (len(rows) > 1 and any("[" in r["grid"] for r in rows))
+        assert cell.text.count("no result") == sum(not r["accuracy_pct"] for r in rows)
 
 
 def rows_beside(page) -> list[dict[str, str]]:

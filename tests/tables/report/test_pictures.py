@@ -170,9 +170,9 @@ def test_every_figure_belongs_to_a_report(name) -> None:
 def _as_run(name):
     """Return what stands for an experiment with records of that name."""
     from mmbench.jobs.store import Plan
-    from mmbench.tables.results_folder import Experiment
+    from mmbench.results.frames import Results
 
-    return Experiment(None, Plan(name))
+    return Results(None, Plan(name), None, {})
 
 
 def test_labels_beside_points_are_escaped(results, pages) -> None:
