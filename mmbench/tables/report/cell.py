@@ -40,7 +40,7 @@ def write_cells(site: Site, view: View) -> None:
         records = [store.path_of(row.record).resolve() for row in splits] if store else []
         paths = (Path(os.path.relpath(record, folder)).as_posix() for record in records)
         used = {row.uses for row in splits} - {"", key.machine}
-        done = view.done(key)
+        done = [row for row in splits if row.accuracy_pct is not None]
         site.page(
             page,
             "cell.html",

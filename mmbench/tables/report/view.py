@@ -15,7 +15,15 @@ from typing import Any
 from mmbench.datasets import Card, card_names, load_card
 from mmbench.errors import FINISHED, SEVERITY, Status
 from mmbench.jobs.store import CONFIG, Key, grouped
-from mmbench.results.cells import ALL_IN_BAND, METRIC, PUBLISHED_ONLY, SELECTED, Row, rows_of
+from mmbench.results.cells import (
+    ALL_IN_BAND,
+    METRIC,
+    MISSING,
+    PUBLISHED_ONLY,
+    SELECTED,
+    Row,
+    rows_of,
+)
 from mmbench.results.folder import as_text
 from mmbench.results.frames import Results
 from mmbench.results.splits import SECONDS
@@ -111,14 +119,11 @@ class View:
         ran = {row.key.machine for row in self.rows if row.measured is not None}
         #: Machines with results, in the order of the configuration.
         self.ran = [machine for machine in results.configured if machine in ran]
-        planned = {cell.key: cell.n_splits for cell in results.plan.cells}
-        done = Counter({key: len(self.done(key)) for key in results.by_cell})
         #: Keys of the cells in which splits are missing.
         self.incomplete = {
             row.key
             for row in self.rows
-            if (row.key in done or row.measured is None)
-            and done[row.key] < max(planned.get(row.key, 1), 1)
+            if row.status == MISSING or row.measured is None or self.failed(row.key)
         }
         #: Rows of incomplete cells, and of cells whose status is not in `SOUND`.
         self.failures = [r for r in self.rows if r.key in self.incomplete or r.status not in SOUND]
@@ -135,10 +140,6 @@ class View:
         #: The frame ``splits`` as it is written to files.
         self.splits = as_text("splits", results.splits, results.foreign)
 
-    def done(self, key: Key) -> list[Row]:
-        """Return the splits of a cell with a result."""
-        return [row for row in self.results.by_cell.get(key, ()) if row.accuracy_pct is not None]
-
     def failed(self, key: Key) -> list[Row]:
         """Return the splits of a cell without a result."""
         return [row for row in self.results.by_cell.get(key, ()) if row.accuracy_pct is None]
@@ -151,9 +152,8 @@ class View:
     def details(self, key: Key) -> Facts:
         """Return the facts about a cell that a page shows on hover or tap."""
         results, facts = self.results, Facts()
-        rows = [r for m in (METRIC, "errors_count") if (r := results.row(key, m)).metric]
-        for row in rows:
-            if row.metric == self.metric or row.published is not None:
+        for row in (results.row(key, metric) for metric in (METRIC, "errors_count")):
+            if row.metric and (row.metric == self.metric or row.published is not None):
                 name = metric_name(row.metric)
                 facts += [(name, measured(row)), (f"published {name}", published(row))]
                 facts += [("difference", difference(row)), ("not compared", row.objection)]
@@ -165,7 +165,7 @@ class View:
             ("parameters", self.parameters(key)),
             ("certificate", gap_text(*(results.value(key, metric) for metric in CERTIFICATE))),
             ("CPU seconds per split", seconds if set(times.values()) != {None} else ""),
-            ("remark", rows[0].note if rows else ""),
+            ("remark", results.row(key, METRIC).note),
         ]
 
     def parameters(self, key: Key) -> str:
@@ -183,14 +183,19 @@ class View:
         results, rows = self.results, self.rows
         compared = [row.in_band for row in rows if row.in_band is not None]
         timed = results.cells[results.cells.metric.isin(SECONDS)]
-        fits = [(row.status, *(results.value(row.key, m) for m in CERTIFICATE)) for row in rows]
+        fits = [
+            (
+                row.status == Status.STOPPED_BY_RULE,
+                *(results.value(row.key, m) for m in CERTIFICATE),
+            )
+            for row in rows
+        ]
         # The summary shows the duality gap with the largest ratio of gap to tolerance. Cells
         # without a tolerance are used only if no cell has a tolerance. Cells whose trainings were
         # ended by the paper's stopping rule (status `STOPPED_BY_RULE`) are reported separately,
         # since their gaps are not small.
-        gaps = [fit for fit in fits if fit[1] is not None]
-        ended = [fit[1] for fit in gaps if fit[0] == Status.STOPPED_BY_RULE]
-        known = [fit[1:3] for fit in gaps if fit[0] != Status.STOPPED_BY_RULE]
+        ended = [gap for stopped, gap, *_ in fits if stopped and gap is not None]
+        known = [(gap, tol) for stopped, gap, tol, _ in fits if not stopped and gap is not None]
         known = [pair for pair in known if pair[1] is not None] or known
         gap, tolerance = max(known, key=lambda p: p[0] / (p[1] or 1.0), default=(None, None))
         violation = max((fit[3] for fit in fits if fit[3] is not None), default=None)

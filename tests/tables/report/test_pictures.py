@@ -104,7 +104,7 @@ def test_differences_are_those_of_common_splits(results, pages) -> None:
     assert pictures["time-and-accuracy"]["data"][0]["y"] == pytest.approx([1, 1])
     ranks = page.text.split("Comparison of the machines over data sets and splits")[1]
     assert "Missing splits of RMM on iris, wine (rbf): 2 of 3 splits done" in ranks
-    assert "Bayesian correlated t-test: probabilities" in ranks
+    assert "Bayesian test on a data set: probabilities" in ranks
 
 
 def test_times_hold_the_search_whose_parameters_are_taken_over(results, pages) -> None:
