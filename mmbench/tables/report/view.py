@@ -163,10 +163,14 @@ class View:
         return [
             *facts,
             ("parameters", self.parameters(key)),
-            ("certificate", gap_text(*(results.value(key, metric) for metric in CERTIFICATE))),
+            ("certificate", gap_text(*self.certificate(key))),
             ("CPU seconds per split", seconds if set(times.values()) != {None} else ""),
             ("remark", results.row(key, METRIC).note),
         ]
+
+    def certificate(self, key: Key) -> tuple[float | None, ...]:
+        """Return the values of the metrics `CERTIFICATE` in a cell."""
+        return tuple(self.results.value(key, metric) for metric in CERTIFICATE)
 
     def parameters(self, key: Key) -> str:
         """Return the selected parameters of a cell as text. If parameters were selected on several
@@ -183,13 +187,7 @@ class View:
         results, rows = self.results, self.rows
         compared = [row.in_band for row in rows if row.in_band is not None]
         timed = results.cells[results.cells.metric.isin(SECONDS)]
-        fits = [
-            (
-                row.status == Status.STOPPED_BY_RULE,
-                *(results.value(row.key, m) for m in CERTIFICATE),
-            )
-            for row in rows
-        ]
+        fits = [(row.status == Status.STOPPED_BY_RULE, *self.certificate(row.key)) for row in rows]
         # The summary shows the duality gap with the largest ratio of gap to tolerance. Cells
         # without a tolerance are used only if no cell has a tolerance. Cells whose trainings were
         # ended by the paper's stopping rule (status `STOPPED_BY_RULE`) are reported separately,
@@ -265,7 +263,9 @@ def difference(row: Row) -> str:
     return f"{signed(row.measured - row.published, row.metric)}{errors}: {verdict}"
 
 
-def gap_text(gap: Any, tolerance: Any, violation: Any, unknown: str = "") -> str:
+def gap_text(
+    gap: float | None, tolerance: float | None, violation: float | None, *, unknown: str = ""
+) -> str:
     """Return duality gap, tolerance for the gap, and constraint violation as text.
 
     If the tolerance is None, `unknown` is shown in place of the tolerance.

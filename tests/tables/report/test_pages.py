@@ -17,6 +17,8 @@ from mmbench.errors import UserError
 from mmbench.jobs.job import SelectRef
 from mmbench.jobs.store import CONFIG, PLAN
 from mmbench.resources import REFERENCE
+from mmbench.tables.report import tables_as_html
+from mmbench.tables.text import Column, Grid, Table, Text
 
 
 def test_every_link_leads_to_a_file_and_every_mark_to_its_note(both) -> None:
@@ -364,6 +366,24 @@ def test_deviations_end_with_one_full_stop(results, pages) -> None:
     experiment.add(experiment.job("mine", "svm"), warnings=warnings)
     text = source(pages, experiment)
     assert "<b>mine</b>: drawn at random; another sentence.</p>" in text
+
+
+@pytest.mark.parametrize(("layout", "folded"), [("mmrm_table2", False), ("generic", True)])
+def test_no_block_that_the_paper_prints_is_folded(results, pages, layout, folded) -> None:
+    experiment = results.experiment("large", layout=layout)
+    experiment.add_many(["usps", *(f"set_{k}" for k in range(31))], ("svm",), n_splits=1)
+    first = source(pages, experiment).split('<table class="layout">')[1]
+    assert first.count("<tr") > 32 and ("</details>" in first) == folded
+
+
+def test_footnotes_in_bold_and_signed_cells_are_links_and_print_is_not_parsed() -> None:
+    cells = [Text("1_2", " (0.1)", " / 3 [7]", "✓", bold=True, sign="⁻", cited=(1, 2), tail=": x")]
+    grid = Grid((Column("a [3]"),), [[*cells], ["plain [1]"]], Text("caption", cited=(2,)))
+    html = tables_as_html([Table("t: u", [grid], [], ["first", "second"], "own")])
+    link = '<sup><a href="#note-{0}" aria-label="note {0}">{0}</a></sup>'
+    assert f"caption{link.format(2)}</caption>" in html and "<h4>own: t: u</h4>" in html
+    shown = f"<strong>1_2 (0.1)⁻</strong> / 3 [7] ✓{link.format(1)}{link.format(2)}: x"
+    assert shown in html and "plain [1]" in html and html.count("<sup>") == 3
 
 
 def test_names_of_data_sets_break_after_underscores(results, pages) -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import product
+
 import numpy as np
 import pytest
 from helpers.drawn import table
@@ -46,6 +48,18 @@ def test_a_point_out_of_its_band_is_hollow_and_named(results, pages) -> None:
 def test_names_in_a_picture_are_text(both) -> None:
     (trace,) = both["evil/index.html"].pictures()["machine-differences"]["data"]
     assert all(not name.replace("<br>", "").count("<") for name in trace["y"])
+
+
+def test_labels_of_rows_are_short_and_do_not_overlap(results, pages) -> None:
+    """A line of a label is 17 pixels high."""
+    experiment = results.experiment("own", datasets=["breast_wisconsin", "iris"])
+    for dataset, kernel in product(("breast_wisconsin", "iris"), ("linear", "rbf")):
+        for machine, errors in (("m4", 10), ("svm", 12)):
+            experiment.add(experiment.job(dataset, machine, kernel=kernel), errors)
+    spec = pages(experiment.folder)["own/index.html"].pictures()["machine-differences"]
+    labels = spec["data"][0]["y"]
+    assert labels[:2] == ["breast_wisconsin<br>(linear)", "breast_wisconsin<br>(rbf)"]
+    assert spec["layout"]["height"] - 150 >= 4 * 2 * 17
 
 
 def test_differences_are_held_against_the_first_machine_with_their_errors(results, pages) -> None:
