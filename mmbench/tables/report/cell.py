@@ -39,19 +39,15 @@ def write_cells(site: Site, view: View) -> None:
         site.text(page.removesuffix(".html") + ".csv", csv_text(table))
         records = [store.path_of(row.record).resolve() for row in splits] if store else []
         paths = (Path(os.path.relpath(record, folder)).as_posix() for record in records)
-        used = {row.uses for row in splits} - {"", key.machine}
         done = [row for row in splits if row.accuracy_pct is not None]
         site.page(
             page,
             "cell.html",
             view=view,
             key=key,
-            splits=splits,
             links=list(map(quote, paths)),
             picture=splits_picture(view, key),
             surface=surface(done, results.records),
-            confusion=results.confusion(key),
-            source=next((key._replace(machine=str(machine)) for machine in used), None),
             pairs=pair_lines(done),
             before=before,
             after=after,

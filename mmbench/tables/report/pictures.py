@@ -174,12 +174,14 @@ def differences(view: View) -> dict[Key, float]:
     """For each table cell of a machine other than the first, return the mean difference in accuracy
     from the first machine, over the splits on which both machines have results.
     """
-    results, (first, *others), found = view.results, view.ran, dict[Key, float]()
-    for machine in others:
-        pairs = results.common(results.places, [first, machine])
-        gains = zip(results.places, pairs[machine] - pairs[first], strict=True)
-        found |= {key._replace(machine=machine): gain for key, gain in gains if gain == gain}
-    return found
+    results, (first, *others) = view.results, view.ran
+    means = {machine: results.common(results.places, [first, machine]) for machine in others}
+    return {
+        place._replace(machine=machine): gain
+        for machine, pair in means.items()
+        for place, gain in zip(results.places, pair[machine] - pair[first], strict=True)
+        if gain == gain
+    }
 
 
 def machine_differences(view: View, gains: Mapping[Key, float]) -> Spec:
@@ -203,21 +205,20 @@ def time_and_accuracy(view: View, gains: Mapping[Key, float]) -> Spec:
     times per machine, and no accuracies. If there is one data set and more machines than markers,
     each point is labelled with its machine.
     """
-    results = view.results
-    accuracies = {key: results.value(key, METRIC) for key in results.keys}
-    times = {key: total_with_search(results, key) for key in accuracies}
-    starts = [base._replace(machine=view.ran[0]) for base in results.places]
-    starts = [start for start in starts if times.get(start)]
-    relative, points = len(starts) > 1, []
-    for start in starts:
-        unit, values = (times[start] or 1.0, gains) if relative else (1.0, accuracies)
-        for key in (start._replace(machine=machine) for machine in view.ran[relative:]):
-            if (time := times.get(key)) and (value := values.get(key)) is not None:
-                points.append(Point(key, time / unit, value))
-    cost, gain, name = "CPU seconds per split", "accuracy (%)", results.label(view.ran[0])
+    results, shared = view.results, share_marks(view)
+    firsts = (place._replace(machine=view.ran[0]) for place in results.places)
+    units = {first: time for first in firsts if (time := total_with_search(results, first))}
+    relative, name = len(units) > 1, results.label(view.ran[0])
+    values = gains if relative else {key: results.value(key, METRIC) for key in results.keys}
+    points = [
+        Point(key, time / (unit if relative else 1.0), value)
+        for first, unit in units.items()
+        for key in (first._replace(machine=machine) for machine in view.ran[relative:])
+        if (time := total_with_search(results, key)) and (value := values.get(key)) is not None
+    ]
+    cost, gain = "CPU seconds per split", "accuracy (%)"
     if relative:
         cost, gain = f"CPU time relative to {name}", f"{gain} minus {name}"
-    shared = share_marks(view)
     x_axis, named = axis(cost, type="log"), shared and not relative
     y_axis = None if shared and relative else axis(gain, zeroline=relative)
     return scatter(view, points, x_axis, y_axis, named, shapes=[rule("x", 1.0)] if relative else [])
