@@ -90,7 +90,7 @@ def write_comparison(site: Site, before: View, after: View) -> dict[str, Any]:
     frame = changes(before.results, after.results)
     lines: list[Any] = list(frame.itertuples())
     logs = np.log(frame.ratio.dropna()).groupby(frame.key.map(lambda key: key.machine), sort=False)
-    old, new = (dict(run_facts(view.records)) for view in (before, after))
+    old, new = (dict(run_facts(view.results)) for view in (before, after))
     names = [name for name in {**old, **new} if old.get(name) != new.get(name)]
     config = difflib.unified_diff(
         before.config.splitlines(), after.config.splitlines(), "A", "B", lineterm="", n=2
