@@ -409,7 +409,7 @@ def fits_grid(results: Results) -> Grid:
     found = {m: done[m] for m in results.configured if done.get(m)}
     algorithms = {machine: routes_text(counts(rows, "routes")) for machine, rows in found.items()}
     routes, lines = any(algorithms.values()), list[list[Shown]]()
-    for machine, rows in found.items():
+    for machine in found:
         fits = {n: results.value(Key("", "", None, machine), n) for n in (*CERTIFIED, *TOTALS)}
         names = ("gap_tolerance", "median_gap", "worst_gap", "worst_violation")
         texts, above = [small_text(fits[name]) for name in names], fits["gaps_above_tolerance"]

@@ -8,13 +8,15 @@ import json
 import re
 from collections import Counter
 from collections.abc import Iterable
+from contextlib import suppress
 from functools import cached_property
 from itertools import chain, count
 from typing import Any
 
 from mmbench.datasets import Card, card_names, load_card
 from mmbench.errors import FINISHED, SEVERITY, Status
-from mmbench.jobs.store import CONFIG, Key, grouped
+from mmbench.jobs.record import BadRecord
+from mmbench.jobs.store import CONFIG, Key, grouped, read_regular
 from mmbench.results.cells import (
     ALL_IN_BAND,
     METRIC,
@@ -108,7 +110,10 @@ class View:
         self.folder, self.name, self.table = folder, results.name, arrange(results)
         path = results.folder / CONFIG
         #: Configuration of the run as text, or an empty text if there are no records.
-        self.config = path.read_text("utf-8", "replace") if results.has_records else ""
+        self.config = ""
+        if results.has_records:
+            with suppress(BadRecord, FileNotFoundError):  # a link is not followed
+                self.config = read_regular(path).decode("utf-8", "replace")
         #: Metric for which measured and published values are compared.
         self.metric = results.metric
         rows = (results.row(key, self.metric) for key in results.keys)
