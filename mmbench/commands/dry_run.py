@@ -29,9 +29,10 @@ from mmbench.jobs.job import Job
 from mmbench.jobs.store import Key, RecordStore, grouped, key_of
 from mmbench.machines import alias_of, machine_class
 from mmbench.machines.base.foreign import ForeignClassifier
+from mmbench.machines.base.search_space import stored_numbers
 from mmbench.resources import REFERENCE
 from mmbench.results.statistics import LEVEL, detectable_difference
-from mmbench.running.memory import Sizes, estimate_bytes, stored_numbers
+from mmbench.running.memory import Sizes, estimate_bytes
 from mmbench.running.progress import duration, readable, seconds_of
 from mmbench.running.runner import made_by_other_sources
 from mmbench.tables.results_folder import CSV, read_reference
