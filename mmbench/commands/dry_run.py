@@ -29,6 +29,7 @@ from mmbench.jobs.job import Job
 from mmbench.jobs.store import Key, RecordStore, grouped, key_of
 from mmbench.machines import alias_of, machine_class
 from mmbench.machines.base.foreign import ForeignClassifier
+from mmbench.machines.base.search_space import stored_numbers
 from mmbench.resources import REFERENCE
 from mmbench.results.cells import METRIC
 from mmbench.results.differences import POWER, Difference
@@ -36,7 +37,7 @@ from mmbench.results.folder import CSV, read_reference, read_results
 from mmbench.results.frames import Results
 from mmbench.results.pairs import difference_of
 from mmbench.results.statistics import LEVEL
-from mmbench.running.memory import Sizes, estimate_bytes, stored_numbers
+from mmbench.running.memory import Sizes, estimate_bytes
 from mmbench.running.progress import duration, readable, seconds_of
 from mmbench.running.runner import made_by_other_sources
 

@@ -225,7 +225,8 @@ class RMM(WeightedClassifier):
     def needs_at(cls, params: Mapping[str, Any]) -> MemoryNeeds:
         # problem (14) is solved by SMO, even if the kernel is linear
         parts = params.get("form") == "relaxed"
-        return replace(cls.memory_needs, linear_row_copies=None) if parts else cls.memory_needs
+        needs = cls.memory_needs
+        return replace(needs, linear_row_copies=None, most_features=None) if parts else needs
 
     def fit(
         self,

@@ -199,11 +199,11 @@ def _threads(job: Job, data: Prepared, context: Context) -> int:
 
     Raises NotEnoughMemory if the job needs more than the free memory even with one thread.
     """
-    from mmbench.machines.base.search_space import ADVICE
+    from mmbench.machines.base.search_space import ADVICE, stored_numbers
     from mmbench.running import memory  # not needed by the process that starts a run
 
     n_test, n_rest = len(data.y_test), len(data.y_pool) - len(data.y_train)
-    n_raw, n_stored = data.split["n_features"], memory.stored_numbers(data.X_train)
+    n_raw, n_stored = data.split["n_features"], stored_numbers(data.X_train)
     sizes = memory.Sizes(data.class_counts, n_test, data.X_train.shape[1], n_raw, n_rest, n_stored)
     free, limit = memory.budget_bytes(context.memory_share), context.limits.memory
     if (need := memory.estimate_bytes(job, sizes)) > free:

@@ -9,6 +9,7 @@ import pytest
 from helpers.examples import examples
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from scipy import sparse
 from sklearn.base import clone
 from sklearn.datasets import load_breast_cancer, load_wine
 from sklearn.preprocessing import MinMaxScaler
@@ -16,7 +17,7 @@ from sklearn.utils.class_weight import compute_sample_weight
 
 from mmbench.errors import Status
 from mmbench.kernels import Kernel
-from mmbench.machines import LSSVM
+from mmbench.machines import LSSVM, lssvm
 from mmbench.machines.base.problem import BinaryProblem, judged
 from mmbench.machines.lssvm import COSTS, GAMMAS
 
@@ -267,3 +268,17 @@ def test_the_certificate_of_large_features_is_that_of_the_returned_weights(n, d,
         assert fit.objective == pytest.approx(float(value), rel=1e-6)
         values.append(scale**2 * value)
         assert scale**2 * fit.bound <= min(values) * (1 + 1e-9)
+
+
+@pytest.mark.parametrize("C", [1e-2, 1.0, 1e4])
+@pytest.mark.parametrize("weight", [None, "balanced"])
+def test_many_sparse_rows_and_features_are_solved_by_products(C, weight, monkeypatch):
+    random = np.random.default_rng(0)
+    X = sparse.random_array((300, 120), density=0.1, rng=random, format="csr")
+    y = np.ravel(X.sum(axis=1)) + random.normal(size=300) > 1
+    machine = LSSVM(kernel="linear", C=C, class_weight=weight)
+    expected = machine.fit(X, y).decision_function(X)
+    monkeypatch.setattr(lssvm, "MOST_FEATURES", 100)
+    np.testing.assert_allclose(machine.fit(X, y).decision_function(X), expected, atol=1e-7)
+    fit = machine.fits_[0]
+    assert (fit.route, fit.status) == ("conjugate gradients", Status.OPTIMAL)

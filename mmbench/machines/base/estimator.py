@@ -16,7 +16,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from copy import copy
 from dataclasses import replace
-from functools import wraps
+from functools import partial, wraps
 from importlib.metadata import PackageNotFoundError, metadata
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, ClassVar, Self
@@ -68,6 +68,7 @@ from mmbench.machines.base.search_space import (
     SearchSpace,
     cache_bytes,
     check_free_memory,
+    stored_numbers,
 )
 from mmbench.machines.base.voting import (
     UNLABELLED,
@@ -655,7 +656,8 @@ class PairwiseClassifier(Declared, Estimator):
         parts = [pair_rows(labels, i, j) for i, j in pairs]
         rows = [index for index, _ in parts]
         largest = max(map(len, rows))
-        machines[0].check_memory(largest, X.shape[1], weights is not None)
+        stored = stored_numbers(X)
+        machines[0].check_memory(largest, X.shape[1], weights is not None, stored)
 
         def problem(k: int) -> BinaryProblem:
             index, classes = rows[k], tuple(self.classes_[list(pairs[k])])
@@ -687,15 +689,20 @@ class PairwiseClassifier(Declared, Estimator):
             models = Parallel(n_jobs=self.n_jobs, prefer="threads")(calls)
             self._store(X, labels, rows, without_false_bounds(models, indefinite, rows))
 
-    def check_memory(self, n_rows: int, n_features: int, weighted: bool = False) -> None:
+    def check_memory(
+        self, n_rows: int, n_features: int, weighted: bool = False, n_stored: float | None = None
+    ) -> None:
         """Raise NotEnoughMemory if training a pair of classes needs more memory than is free."""
         needs, shape = self.needs_at(vars(self)), (n_rows, n_features)
         needs = needs.with_weights() if weighted else needs
         by_reference = needs.by_reference(self.solver)
-        if needs.training_bytes(self.kernel, shape, by_reference) > LEAST_CHECKED_BYTES:
-            most = cache_bytes(getattr(self, "cache_size", None))
-            needed = needs.training_bytes(self.kernel, shape, by_reference, most)
+        stated = partial(
+            needs.training_bytes, self.kernel, shape, by_reference=by_reference, n_stored=n_stored
+        )
+        if stated() > LEAST_CHECKED_BYTES:
+            needed = stated(cache_bytes=cache_bytes(getattr(self, "cache_size", None)))
             task = f"{type(self).__name__} on {n_rows} rows with kernel {self.kernel!r}"
+            task += f" and solver {self.solver!r}" if by_reference else ""
             check_free_memory(task, needed)
 
     @contextmanager
