@@ -40,10 +40,10 @@ def compared(results: Results) -> list[Row]:
     return rows_of(found)
 
 
-def draw(results: Results, output: Path) -> str:
+def draw(results: Results, output: Path, width: float = PAGE) -> str:
     """Write the figure of an experiment to a file, and return the differences as text.
 
-    Raises UserError if no measured value is compared with a published value.
+    The panels are side by side in a figure as wide as a page, and else one below the other. Raises UserError if no measured value is compared with a published value.
     """
     results = laid_out(results)
     rows = compared(results)
@@ -60,12 +60,14 @@ def draw(results: Results, output: Path) -> str:
     names = data_names(dict.fromkeys(row.dataset for row in rows))
     machines = looks(dict.fromkeys(row.machine for row in rows))
     lines = []
+    stacked = width < PAGE
     height = 1.2 + max(
         len({_place(row, names, several) for row in own}) * (0.13 + 0.1 * len(machines))
         for own in panels.values()
     )
-    with drawing(output, PAGE, height) as canvas:
-        grid = canvas.subplots(1, len(panels), squeeze=False)[0]
+    shape = (len(panels), 1) if stacked else (1, len(panels))
+    with drawing(output, width, height * shape[0]) as canvas:
+        grid = canvas.subplots(*shape, squeeze=False).ravel()
         for axes, (title, own) in zip(grid, panels.items(), strict=True):
             places = list(dict.fromkeys(_place(row, names, several) for row in own))
             for k, (machine, look) in enumerate(machines.items()):
@@ -78,7 +80,9 @@ def draw(results: Results, output: Path) -> str:
             axes.set_ylim(len(places) - 0.5, -0.5)
             axes.set(xlabel=DIFFERENCES[metric], title=title)
         handles, labels = grid[0].get_legend_handles_labels()
-        canvas.legend(handles, labels, loc="outside lower center", ncols=min(len(labels), 6))
+        canvas.legend(
+            handles, labels, loc="outside lower center", ncols=min(len(labels), 3 if stacked else 6)
+        )
     for row in rows:
         gap, where = sign * (row.measured - row.published), _place(row, names, True)
         kernel = kernel_text(row.kernel, row.degree)
