@@ -26,18 +26,19 @@ from mmbench.results.frames import Results
 from mmbench.tables.build import laid_out, tables_of
 from mmbench.tables.figures import title_of
 from mmbench.tables.figures.published import DIFFERENCES, ERROR_RATE, prints_error_rates
-from mmbench.tables.render import to_markdown
+from mmbench.tables.render import markdown_grid, to_markdown
 from mmbench.tables.text import CERTIFICATES, SETTINGS, Grid, Table, join, plain
 
 REFERENCE = Path(__file__).resolve().parents[2] / "results" / "reference"
+#: Names of the reference runs.
+NAMES = sorted(path.parent.name for path in REFERENCE.glob(f"*/{FACTS}"))
 UNITS = {METRIC: "%", ERROR_RATE: "% errors", "errors_count": "errors"}
 
 
 @cache
-def references() -> dict[str, Results]:
-    """Return the results of all reference runs in their layouts, by the name of the experiment."""
-    folders = sorted(path.parent for path in REFERENCE.glob(f"*/{FACTS}"))
-    return {folder.name: laid_out(read_reference(folder)) for folder in folders}
+def reference(name: str) -> Results:
+    """Return the results of a reference run in the layout of its experiment."""
+    return laid_out(read_reference(REFERENCE / name))
 
 
 def printed_rows(results: Results) -> list[Row]:
@@ -64,7 +65,8 @@ def lines_of(machines: set[str]) -> Iterator[list[str]]:
     A variant of a machine is shown only if a paper has results of the variant. Rows without any
     comparison are left out.
     """
-    for name, results in references().items():
+    for name in NAMES:
+        results = reference(name)
         rows = printed_rows(results)
         svm = {place_of(row): row for row in rows if row.machine == "svm"}
         for column in dict.fromkeys(row.machine for row in rows):
@@ -86,7 +88,7 @@ def _compared(results: Results, own: list[Row], svm: dict[tuple, Row]) -> list[s
     both = [(a, b) for a, b in pairs if None not in (a.published, b.published)]
     return [
         _share(near),
-        _text(farthest, prints_error_rates(results.layout)) if farthest else "–",
+        text_of(farthest, prints_error_rates(results.layout)) if farthest else "–",
         _share([better(a.measured, b.measured, a.metric) for a, b in pairs]),
         _share([better(a.published, b.published, a.metric) for a, b in both]),
     ]
@@ -101,7 +103,7 @@ def better(ours: float, theirs: float, metric: str) -> bool:
     return ours > theirs if metric == METRIC else ours < theirs
 
 
-def _text(row: Row, error_rates: bool) -> str:
+def text_of(row: Row, error_rates: bool) -> str:
     """Return the place, the measured and the published value of a row as its table prints them."""
     metric, values = row.metric, (row.measured, row.published)
     if error_rates and metric == METRIC:
@@ -178,7 +180,7 @@ def folded(table: Table, part: Grid | str, text: str) -> str:
     small = len(part.rows) <= ROWS and part.kind not in (SETTINGS, CERTIFICATES)
     if part is table.grids[0] or small:
         return text
-    return fold(join(plain(part.caption), f"({len(part.rows)} rows)"), text)
+    return fold(join(plain(part.caption), f"({len(part.rows)} rows)"), markdown_grid(part))
 
 
 def fold(summary: str, text: str) -> str:
@@ -192,7 +194,7 @@ def write_pages(app: Sphinx) -> None:
     shutil.rmtree(target, ignore_errors=True)
     target.mkdir()
     about = dict(config_rows())
-    for name, results in references().items():
+    for name in NAMES:
         head = f"# {about[name]}\n\nThe experiment `{name}`. Run again with `mmbench run {name}`."
         head += f" Explained in [](/{EXPLAINED[name]}.md)." if name in EXPLAINED else ""
         parts = [f"{head}\n"]
@@ -200,7 +202,7 @@ def write_pages(app: Sphinx) -> None:
             shutil.copy(figure, target / f"{name}_{figure.name}")
             shown = title_of(name if figure.stem == "figure" else figure.stem).rstrip(".")
             parts.append(f"![{shown}]({name}_{figure.name})\n\n*{shown}.*\n")
-        for table in tables_of(results):
+        for table in tables_of(reference(name)):
             parts.append(to_markdown(replace(table, experiment=""), partial(folded, table)))
         (target / f"{name}.md").write_text("\n".join(parts), encoding="utf-8")
 

@@ -6,7 +6,7 @@ import itertools
 from pathlib import Path
 
 from docutils import nodes
-from measured import fold, parsed, references
+from measured import NAMES, fold, parsed, reference
 from sphinx.application import Sphinx
 from sphinx.util.docutils import SphinxDirective
 
@@ -27,7 +27,7 @@ class Published(SphinxDirective):
         """Return the pictures with their captions, and the tables."""
         lines: list[str] = []
         for name in self.arguments:
-            results = references()[name]
+            results = reference(name)
             flags = [row.in_band for row in compared(results)]
             if not flags:
                 raise self.error(f"{name}: no cell is compared with a published one")
@@ -44,10 +44,11 @@ def draw_all(app: Sphinx) -> None:
     """Write a picture of each reference table with published values into ``docs/pictures``."""
     folder = Path(app.srcdir) / "pictures"
     folder.mkdir(exist_ok=True)
-    shown = {name: results for name, results in references().items() if compared(results)}
+    shown = [name for name in NAMES if compared(reference(name))]
     widths = {"": PAGE, "_narrow": COLUMN}
-    for (name, results), (suffix, width) in itertools.product(shown.items(), widths.items()):
-        draw_figure("published", results, folder / f"published_{name}{suffix}.svg", width=width)
+    for name, (suffix, width) in itertools.product(shown, widths.items()):
+        file = folder / f"published_{name}{suffix}.svg"
+        draw_figure("published", reference(name), file, width=width)
 
 
 def setup(app: Sphinx) -> dict[str, bool]:

@@ -13,6 +13,7 @@ from mmbench.results.published import published_rows
 from mmbench.tables.build import laid_out
 from mmbench.tables.figures.style import PAGE, colour, data_names, drawing, looks, mark
 from mmbench.tables.layouts import find_layout
+from mmbench.tables.names import caption_of
 from mmbench.tables.text import kernel_text
 
 if TYPE_CHECKING:
@@ -22,9 +23,9 @@ if TYPE_CHECKING:
 ERROR_RATE = "error_pct"
 #: Label of the axis of differences, by metric.
 DIFFERENCES = {
-    METRIC: "measured − published accuracy (points)\n> 0: better here",
-    ERROR_RATE: "measured − published error (points)\n> 0: worse here",
-    "errors_count": "measured − published (errors)\n> 0: worse here",
+    METRIC: "measured − published accuracy\n(points, > 0: better here)",
+    ERROR_RATE: "measured − published error\n(points, > 0: worse here)",
+    "errors_count": "measured − published\n(errors, > 0: worse here)",
 }
 
 
@@ -43,7 +44,8 @@ def compared(results: Results) -> list[Row]:
 def draw(results: Results, output: Path, width: float = PAGE) -> str:
     """Write the figure of an experiment to a file, and return the differences as text.
 
-    The panels are side by side in a figure as wide as a page, and else one below the other. Raises UserError if no measured value is compared with a published value.
+    The panels are side by side in a figure as wide as a page, and else one below the other.
+    Raises UserError if no measured value is compared with a published value.
     """
     results = laid_out(results)
     rows = compared(results)
@@ -54,8 +56,8 @@ def draw(results: Results, output: Path, width: float = PAGE) -> str:
     panels: dict[str, list[Row]] = {}
     several = len({row.dataset for row in rows}) > 1
     for row in rows:
-        kernel = kernel_text(row.kernel, row.degree)
-        panels.setdefault(f"{kernel} kernel" if several else "", []).append(row)
+        kernel = caption_of(results, (row.kernel, row.degree))
+        panels.setdefault(kernel if several else "", []).append(row)
     panels = panels if len(panels) > 1 else {"": rows}
     names = data_names(dict.fromkeys(row.dataset for row in rows))
     machines = looks(dict.fromkeys(row.machine for row in rows))
