@@ -70,18 +70,26 @@ def _csv_cell(value: Any) -> Any:
     return visible(value)
 
 
-def to_markdown(table: Table) -> str:
-    """Return a table as text in GitHub-flavoured Markdown."""
+def to_markdown(
+    table: Table, shown: Callable[[Grid | str, str], str] = lambda part, text: text
+) -> str:
+    """Return a table as text in GitHub-flavoured Markdown.
+
+    The function `shown` is called with each block or note and its Markdown text, and returns the
+    text that is written.
+    """
     blocks = [f"## {_escape(table.heading)}"]
     for grid in table.grids:
         caption = plain(grid.caption)
-        blocks += [f"**{_escape(caption)}**" if caption else "", _grid(grid)]
+        text = f"**{_escape(caption)}**\n\n" if caption else ""
+        blocks.append(shown(grid, text + markdown_grid(grid)))
     remarks = [*table.notes, *(f"[{k}] {text}" for k, text in enumerate(table.footnotes, 1))]
-    blocks.append("\n".join(f"- {_escape(remark)}" for remark in remarks))
+    blocks.append("\n".join(f"- {shown(remark, _escape(remark))}" for remark in remarks))
     return "\n\n".join(block for block in blocks if block) + "\n"
 
 
-def _grid(grid: Grid) -> str:
+def markdown_grid(grid: Grid) -> str:
+    """Return the columns and rows of a block as a table in Markdown."""
     lines = [[column.name for column in grid.columns], *grid.rows]
     columns = zip(*(map(_markdown_cell, line) for line in lines), strict=True)
     padded = [_column(cells, c.align) for cells, c in zip(columns, grid.columns, strict=True)]

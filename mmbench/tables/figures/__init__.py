@@ -107,12 +107,13 @@ def _machines(results: Results) -> set[str]:
     return {row.machine for rows in results.by_cell.values() for row in rows if row.accuracy_pct}
 
 
-def draw_figure(name: str, results: Results, output: Path) -> str:
+def draw_figure(name: str, results: Results, output: Path, **options: Any) -> str:
     """Write a figure to a file, and return the numbers in the figure as text.
 
-    The suffix of the file name `output` (png, pdf or svg) determines the format. Raises UserError
-    if records are missing, if the experiment has several training sizes that the figure cannot
-    show, or if the output cannot be written.
+    The suffix of the file name `output` (png, pdf or svg) determines the format. The `options` are
+    further arguments of the function that draws the figure. Raises UserError if records are
+    missing, if the experiment has several training sizes that the figure cannot show, or if the
+    output cannot be written.
     """
     from mmbench.jobs.store import write_atomically
 
@@ -124,7 +125,7 @@ def draw_figure(name: str, results: Results, output: Path) -> str:
         plan = results.plan  # escape dollars, which enclose formulas in matplotlib
         labels = {name: label.replace("$", r"\$") for name, label in plan.labels.items()}
         results = replace(results, plan=replace(plan, labels=labels))
-        numbers = resolve_name(figure.draw)(results, drawn, **figure.options)
+        numbers = resolve_name(figure.draw)(results, drawn, **figure.options, **options)
         content = drawn.read_bytes()
         if output.suffix.lower() == ".svg":  # a title for screen readers
             title = f"\n <title>{escape(figure.about)}</title>".encode()

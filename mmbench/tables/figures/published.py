@@ -13,6 +13,7 @@ from mmbench.results.published import published_rows
 from mmbench.tables.build import laid_out
 from mmbench.tables.figures.style import PAGE, colour, data_names, drawing, looks, mark
 from mmbench.tables.layouts import find_layout
+from mmbench.tables.names import caption_of
 from mmbench.tables.text import kernel_text
 
 if TYPE_CHECKING:
@@ -22,9 +23,9 @@ if TYPE_CHECKING:
 ERROR_RATE = "error_pct"
 #: Label of the axis of differences, by metric.
 DIFFERENCES = {
-    METRIC: "measured − published accuracy (points)\n> 0: better here",
-    ERROR_RATE: "measured − published error (points)\n> 0: worse here",
-    "errors_count": "measured − published (errors)\n> 0: worse here",
+    METRIC: "measured − published accuracy\n(points, > 0: better here)",
+    ERROR_RATE: "measured − published error\n(points, > 0: worse here)",
+    "errors_count": "measured − published\n(errors, > 0: worse here)",
 }
 
 
@@ -40,9 +41,10 @@ def compared(results: Results) -> list[Row]:
     return rows_of(found)
 
 
-def draw(results: Results, output: Path) -> str:
+def draw(results: Results, output: Path, width: float = PAGE) -> str:
     """Write the figure of an experiment to a file, and return the differences as text.
 
+    The panels are side by side in a figure as wide as a page, and else one below the other.
     Raises UserError if no measured value is compared with a published value.
     """
     results = laid_out(results)
@@ -54,18 +56,20 @@ def draw(results: Results, output: Path) -> str:
     panels: dict[str, list[Row]] = {}
     several = len({row.dataset for row in rows}) > 1
     for row in rows:
-        kernel = kernel_text(row.kernel, row.degree)
-        panels.setdefault(f"{kernel} kernel" if several else "", []).append(row)
+        kernel = caption_of(results, (row.kernel, row.degree))
+        panels.setdefault(kernel if several else "", []).append(row)
     panels = panels if len(panels) > 1 else {"": rows}
     names = data_names(dict.fromkeys(row.dataset for row in rows))
     machines = looks(dict.fromkeys(row.machine for row in rows))
     lines = []
+    stacked = width < PAGE
     height = 1.2 + max(
         len({_place(row, names, several) for row in own}) * (0.13 + 0.1 * len(machines))
         for own in panels.values()
     )
-    with drawing(output, PAGE, height) as canvas:
-        grid = canvas.subplots(1, len(panels), squeeze=False)[0]
+    shape = (len(panels), 1) if stacked else (1, len(panels))
+    with drawing(output, width, height * shape[0]) as canvas:
+        grid = canvas.subplots(*shape, squeeze=False).ravel()
         for axes, (title, own) in zip(grid, panels.items(), strict=True):
             places = list(dict.fromkeys(_place(row, names, several) for row in own))
             for k, (machine, look) in enumerate(machines.items()):
@@ -78,7 +82,9 @@ def draw(results: Results, output: Path) -> str:
             axes.set_ylim(len(places) - 0.5, -0.5)
             axes.set(xlabel=DIFFERENCES[metric], title=title)
         handles, labels = grid[0].get_legend_handles_labels()
-        canvas.legend(handles, labels, loc="outside lower center", ncols=min(len(labels), 6))
+        canvas.legend(
+            handles, labels, loc="outside lower center", ncols=min(len(labels), 3 if stacked else 6)
+        )
     for row in rows:
         gap, where = sign * (row.measured - row.published), _place(row, names, True)
         kernel = kernel_text(row.kernel, row.degree)
