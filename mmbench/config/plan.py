@@ -7,22 +7,19 @@ results of one machine for one data set, kernel, degree and training size, avera
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import suppress
 from dataclasses import replace
 from itertools import product
 from pathlib import Path
 from typing import Any
 
-from mmbench.config.files import find_config
 from mmbench.config.grids import expand_auto, for_kernel, replaced_by
 from mmbench.config.model import Config, DatasetEntry
-from mmbench.config.read import load_config
 from mmbench.config.smoke import SUFFIX
 from mmbench.datasets import Dataset, DatasetRef, dataset_hash, load_dataset, split_slots
 from mmbench.errors import UserError
 from mmbench.jobs.identity import parameters_of
 from mmbench.jobs.job import DEFAULT_DEGREE, Job, SplitRef
-from mmbench.jobs.store import CONFIG, Key, Plan, PlannedCell, grouped, key_of
+from mmbench.jobs.store import Key, Plan, PlannedCell, grouped, key_of
 from mmbench.machines import alias_of, machine_class, make_machine
 from mmbench.machines.base.foreign import ForeignClassifier
 
@@ -237,18 +234,6 @@ def plan_of(config: Config, jobs: Iterable[Job] = ()) -> Plan:
     uses = {column: entry.use for column, entry in config.machines.items() if entry.use}
     settings = (labels, published, config.name.endswith(SUFFIX), tuple(config.metrics), uses)
     return Plan(config.name, config.layout, tuple(cells), *settings, config.protocol.test_to_train)
-
-
-def replan(folder: Path) -> Plan | None:
-    """Return the plan for a results folder, or None if no valid configuration is found.
-
-    The plan is made from the configuration in the folder. If the folder has no configuration, the
-    plan is made from the experiment that has the name of the folder.
-    """
-    path = folder / CONFIG
-    with suppress(UserError):
-        return plan_of(load_config(path if path.is_file() else find_config(folder.name)))
-    return None
 
 
 def _cells(config: Config) -> Iterator[tuple[Key, int]]:
