@@ -76,7 +76,7 @@ def ran(tmp_path: Path, monkeypatch):
 
     def collected(reading: str, *lines: str) -> script.Found:
         (tmp_path / reading).mkdir(exist_ok=True)
-        monkeypatch.setattr(script, "read_results", lambda folders, replan: [])
+        monkeypatch.setattr(script, "read_results", lambda folders: [])
         monkeypatch.setattr(script, "to_csv", lambda sheets: HEAD + "".join(lines))
         return script.collect(tmp_path)
 
