@@ -84,6 +84,7 @@ def test_a_single_run_is_compared_row_by_row(results, pages, tmp_path) -> None:
         experiment = results.experiment("own")
         truth, rows = np.ones(100, dtype=int), np.arange(100)
         arrays = {"y_test": truth, "predicted": 1 * (rows < hits), "test_index": rows}
+        arrays["decisions"] = np.ones((100, 1))
         experiment.add(experiment.job("iris", "svm"), 100 - hits, 100, arrays=arrays)
         folders.append(experiment.folder)
     (change,) = changes(pages(*folders)["comparisons/own-and-own-2.html"])
