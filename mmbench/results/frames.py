@@ -137,10 +137,26 @@ class Results:
 
     def arrays(self, record: str) -> Arrays:
         """Return the stored arrays of a record, or an empty dict if none are stored."""
-        stored = self.records.get(record)
-        if stored is not None:
-            return self._store.arrays(record) if stored.arrays else {}
-        return next((own for guest in self.guests if (own := guest.arrays(record))), {})
+        home = self.home(record)
+        return home._store.arrays(record) if home and home.records[record].arrays else {}
+
+    def home(self, record: str) -> Results | None:
+        """Return the results whose folder contains a record: these results, one of their guests, or
+        None for a reference folder.
+        """
+        if record in self.records:
+            return self
+        return next((home for guest in self.guests if (home := guest.home(record))), None)
+
+    def record(self, record: str) -> Record | None:
+        """Return a record by its key, or None for a reference folder."""
+        home = self.home(record)
+        return home.records[record] if home else None
+
+    def path_of(self, record: str) -> Path | None:
+        """Return the path of a record, or None for a reference folder."""
+        home = self.home(record)
+        return home._store.path_of(record) if home else None
 
     @cached_property
     def _store(self) -> RecordStore:

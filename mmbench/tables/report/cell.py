@@ -5,7 +5,7 @@ certificates.
 import math
 import os
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from statistics import fmean
 from typing import Any
@@ -15,7 +15,7 @@ import pandas as pd
 
 from mmbench.errors import FINISHED, Status
 from mmbench.jobs.record import Record
-from mmbench.jobs.store import RecordStore, grouped
+from mmbench.jobs.store import grouped
 from mmbench.results.cells import ACCURACY, METRIC, Row, routes_text
 from mmbench.tables.blocks import label
 from mmbench.tables.render import csv_text
@@ -31,30 +31,31 @@ LONGEST = 60
 def write_cells(site: Site, view: View) -> None:
     """For each table cell with splits, write a page, and a CSV file with the splits."""
     results, keys = view.results, [None, *view.pages, None]
-    store = RecordStore(results.folder) if results.has_records else None
     for before, (key, path), after in zip(keys, view.pages.items(), keys[2:], strict=False):
         splits, page = results.by_cell[key], f"{view.folder}/{path}"
         folder = site.path(page).parent.resolve()
         table = view.splits.loc[[row.Index for row in splits]]
         site.text(page.removesuffix(".html") + ".csv", csv_text(table))
-        records = [store.path_of(row.record).resolve() for row in splits] if store else []
-        paths = (Path(os.path.relpath(record, folder)).as_posix() for record in records)
+        records = (results.path_of(row.record) for row in splits)
+        paths = (p and Path(os.path.relpath(p.resolve(), folder)).as_posix() for p in records)
         done = [row for row in splits if row.accuracy_pct is not None]
         site.page(
             page,
             "cell.html",
             view=view,
             key=key,
-            links=list(map(quote, paths)),
+            links=[path and quote(path) for path in paths],
             picture=splits_picture(view, key),
-            surface=surface(done, results.records),
+            surface=surface(done, results.record),
             pairs=pair_lines(done),
             before=before,
             after=after,
         )
 
 
-def surface(splits: Sequence[Row], records: Mapping[str, Record]) -> dict[str, Any] | None:
+def surface(
+    splits: Sequence[Row], record_of: Callable[[str], Record | None]
+) -> dict[str, Any] | None:
     """Return a table of mean selection scores for the one or two parameters with the largest grids.
 
     A selection score is the validation result of a grid point on one split. The table has one entry
@@ -85,7 +86,7 @@ def surface(splits: Sequence[Row], records: Mapping[str, Record]) -> dict[str, A
         return _hashable(line.get(down, "")), _hashable(line.get(across, ""))
 
     best: dict[tuple[Any, Any], dict[str, float]] = {}
-    for record in (records[row.record] for row in splits if row.record in records):
+    for record in filter(None, (record_of(row.record) for row in splits)):
         for line in record.selection.get("scores", ()):
             if (score := line.get("score")) is not None:
                 own = best.setdefault(point(line), {})

@@ -357,7 +357,7 @@ def limits_text(split: Row, results: Results) -> str:
     """If a limit stopped a job, return the stage, time and memory of the job as text. Otherwise,
     and without a record, return an empty text.
     """
-    record = results.records.get(split.record)
+    record = results.record(split.record)
     reached = record.reached if record else {}
     memory = f" with {reached['bytes'] / 1e6:.0f} MB" if reached.get("bytes") else ""
     seconds = f" after {reached['seconds']:.0f} s" if reached.get("seconds") else ""
@@ -373,7 +373,7 @@ def run_facts(results: Results) -> Facts:
     for row in rows_of(results.splits):
         if not row.mmbench:
             continue
-        record = results.records.get(row.record)
+        record = results.record(row.record)
         run, limits = (record.environment, record.limits) if record else ({}, {})
         pools = sorted(run.get("threads", {}).get("libraries", {}).items())
         cores = f"{run['cores']} cores" if "cores" in run else ""

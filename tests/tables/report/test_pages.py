@@ -219,6 +219,17 @@ def test_two_experiments_of_one_name_have_folders_of_their_own(usps, pages) -> N
     assert {"usps_rbf/index.html", "usps_rbf-2/index.html"} <= set(found)
 
 
+def test_records_of_machines_beside_an_experiment_are_linked(results, pages) -> None:
+    host, guest = (results.experiment(name, datasets=["iris"]) for name in ("host", "guest"))
+    host.add(host.job("iris", "svm"))
+    guest.add(guest.job("iris", "rmm"))
+    found = pages(host.folder, guest.folder)
+    assert "guest/index.html" not in found
+    page = found["host/cells/iris-rbf-rmm.html"]
+    (link,) = [unquote(href) for href in page.all("href") if href.endswith(".json")]
+    assert (page.path.parent / link).resolve().is_relative_to(guest.folder.resolve())
+
+
 def test_links_in_a_report_are_replaced_and_not_followed(usps, tmp_path) -> None:
     victim, elsewhere, folder = (tmp_path / name for name in ("victim", "elsewhere", "report"))
     victim.write_text("precious")
@@ -248,13 +259,13 @@ def test_a_folder_with_other_files_is_refused(usps, tmp_path) -> None:
 def test_what_was_not_run_is_grey_and_what_failed_is_framed(results, evil, pages) -> None:
     unfinished = results.experiment("unfinished", datasets=["iris"], machines=["svm", "rmm"])
     unfinished.add(unfinished.job("iris", "svm"))
-    found = pages(unfinished.folder, evil.folder)
+    found = pages(unfinished.folder)
     kinds = found["unfinished/index.html"].all("class")
     assert any("absent" in names.split() for names in kinds)
     assert "doubt" not in [
         word for names in kinds[kinds.index("layout") :] for word in names.split()
     ]
-    assert "right doubt" in found["index.html"].all("class")  # of the other one, which failed
+    assert "right doubt" in pages(evil.folder)["index.html"].all("class")
 
 
 def test_the_overview_counts_what_is_met_of_what_is_compared(both) -> None:
