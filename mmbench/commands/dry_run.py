@@ -31,7 +31,7 @@ from mmbench.machines import alias_of, machine_class
 from mmbench.machines.base.foreign import ForeignClassifier
 from mmbench.machines.base.search_space import stored_numbers
 from mmbench.resources import REFERENCE
-from mmbench.results.cells import METRIC
+from mmbench.results.cells import METRIC, SECONDS
 from mmbench.results.differences import POWER, Difference
 from mmbench.results.folder import CSV, read_reference, read_results
 from mmbench.results.frames import Results
@@ -122,8 +122,8 @@ def _power(experiment: PlannedExperiment) -> list[str]:
 def _expected(results: Results, first: Key, k: int) -> Iterator[Difference]:
     """Yield the differences between a machine and the others that `k` splits would have.
 
-    If no predictions are stored, the variance over rows is at most that of machines whose errors
-    are independent.
+    If no predictions are stored, the variance over rows is replaced by its upper limit, the variance for
+    machines whose errors are independent.
     """
     for machine in results.configured:
         own = difference_of(results, first._replace(machine=machine), first)
@@ -187,7 +187,7 @@ def reference_seconds(folder: Path) -> dict[Key, float]:
     frame = read_reference(folder).cells if (folder / CSV).is_file() else None
     if frame is None:
         return {}
-    timed = frame[frame.metric.str.startswith("seconds_")].dropna(subset="measured")
+    timed = frame[frame.metric.isin(SECONDS)].dropna(subset="measured")
     found = grouped(zip(timed.key, timed.measured, strict=True))
     return {key: sum(seconds) for key, seconds in found.items()}
 

@@ -30,15 +30,17 @@ def beside(results: Sequence[Results]) -> list[Results]:
     """Return the results, with each guest as columns of the first host that has its splits.
 
     An experiment is a guest of an earlier experiment if the two have different names and some
-    places in common. Other experiments are returned unchanged.
+    places in common. A guest of which some cells have no place in the host is also returned as it
+    is, like other experiments, so that no cell is lost.
     """
     hosts: list[Results] = []
     for guest in results:
+        whole = False
         for k, host in enumerate(hosts):
             if guest.name != host.name and (joined := _joined(host, guest)) is not None:
-                hosts[k] = joined
+                hosts[k], whole = joined
                 break
-        else:
+        if not whole:
             hosts.append(guest)
     return hosts
 
@@ -75,8 +77,10 @@ def narrowed(results: Results, only: Iterable[str]) -> Results:
     )
 
 
-def _joined(host: Results, guest: Results) -> Results | None:
-    """Return the host with the machines of the guest, or None without a place in common."""
+def _joined(host: Results, guest: Results) -> tuple[Results, bool] | None:
+    """Return the host with the machines of the guest, and whether each of the guest's cells has a
+    place there; None without a place in common.
+    """
     own = {column: _column(host, guest, column) for column in guest.by_column}
     places = grouped(
         (key._replace(machine="", kernel="", degree=None), key) for key in host.by_cell
@@ -114,7 +118,7 @@ def _joined(host: Results, guest: Results) -> Results | None:
     ]
     remark = f"From {guest.folder}: {', '.join(dict.fromkeys(label for _, label in own.values()))}."
     lost = f" Left out, since data or splits differ: {'; '.join(differs)}." if differs else ""
-    return replace(
+    joined = replace(
         host,
         plan=replace(host.plan, cells=(*_planned(host), *cells), labels=labels),
         splits=_splits(host, guest, keys, moved),
@@ -129,6 +133,7 @@ def _joined(host: Results, guest: Results) -> Results | None:
         },
         foreign=host.foreign | {own[name][0] for name in guest.foreign if name in own},
     )
+    return joined, len(keys) == len(guest.by_cell)
 
 
 def _planned(host: Results) -> Iterable[PlannedCell]:
@@ -179,7 +184,7 @@ def _cells(
     keys: Mapping[Key, Sequence[Key]],
     own: Mapping[str, tuple[str, str]],
 ) -> pd.DataFrame:
-    """Return the stored cells with those of the guest, and with the totals of its machines."""
+    """Return the stored cells of both, and the totals of the guest's machines."""
     import pandas as pd
 
     totals = {Key("", "", None, name): [Key("", "", None, new)] for name, (new, _) in own.items()}
