@@ -17,7 +17,7 @@ from mmbench.errors import UserError, converted, did_you_mean, extra
 from mmbench.jobs.store import CONFIG, RecordStore, write_output
 from mmbench.results import load
 from mmbench.results.beside import beside, narrowed
-from mmbench.results.compare import Changes, Finding, Way, absent, joined
+from mmbench.results.compare import Changes, Subject, Way, absent, joined
 from mmbench.results.compare import compare as compare_results
 from mmbench.results.folder import (
     FACTS,
@@ -217,27 +217,27 @@ def _read_for_comparison(path: Path, say: Say) -> list[Results]:
 
 #: Sentences about differences and warnings.
 SENTENCES = {
-    Finding.DATA: "other data: {after_text}; before: {before_text}",
-    Finding.EXPERIMENT: "missing",
-    Finding.CELL: "missing",
-    Finding.MISSING: "missing, before {before:g}",
-    Finding.FEWER_SPLITS: "{after:.0f} splits, before {before:.0f}",
-    Finding.MORE_SPLITS: "{after:.0f} splits, before {before:.0f}",
-    Finding.PARAMETERS: "{count} of {total} selected parameters differ, first in repeat {repeat} "
+    Subject.DATA: "other data: {after_text}; before: {before_text}",
+    Subject.EXPERIMENT: "missing",
+    Subject.CELL: "missing",
+    Subject.MISSING: "missing, before {before:g}",
+    Subject.FEWER_SPLITS: "{after:.0f} splits, before {before:.0f}",
+    Subject.MORE_SPLITS: "{after:.0f} splits, before {before:.0f}",
+    Subject.PARAMETERS: "{count} of {total} selected parameters differ, first in repeat {repeat} "
     "fold {fold}: {after_text}, before {before_text}",
-    Finding.SPLIT: "{count} of {total} splits differ, first repeat {repeat} fold {fold}: "
+    Subject.SPLIT: "{count} of {total} splits differ, first repeat {repeat} fold {fold}: "
     "{after:.3g}, before {before:.3g}",
-    Finding.SPLIT_STATUS: "{count} of {total} splits differ, first repeat {repeat} fold {fold}: "
+    Subject.SPLIT_STATUS: "{count} of {total} splits differ, first repeat {repeat} fold {fold}: "
     "{after_text}, before {before_text}",
-    Finding.STATUS: "status {after_text}, before {before_text}",
-    Finding.MEAN: "{after:g}, before {before:g}; {allowed:.2g} may be chance or rounding",
-    Finding.ROWS: "{after:g}, before {before:g}; standard error of the difference {se:.2g}",
-    Finding.MACHINE: "{after:+.3g} in the sum of {count} cells; {allowed:.2g} may be chance",
-    Finding.MACHINE_ROWS: "{after:+.3g} in the sum of {count} cells; {allowed:.2g} may be chance, "
+    Subject.STATUS: "status {after_text}, before {before_text}",
+    Subject.MEAN: "{after:g}, before {before:g}; {allowed:.2g} may be chance or rounding",
+    Subject.ROWS: "{after:g}, before {before:g}; standard error of the difference {se:.2g}",
+    Subject.MACHINE: "{after:+.3g} in the sum of {count} cells; {allowed:.2g} may be chance",
+    Subject.MACHINE_ROWS: "{after:+.3g} in the sum of {count} cells; {allowed:.2g} may be chance, "
     "by the predictions per row",
-    Finding.CERTIFICATE: "{after:.1e}, before {before:.1e}",
-    Finding.BAND: "left its band, {after:g}, before {before:g}",
-    Finding.SECONDS: "{after:.3g} s, before {before:.3g} s",
+    Subject.CERTIFICATE: "{after:.1e}, before {before:.1e}",
+    Subject.BAND: "left its band, {after:g}, before {before:g}",
+    Subject.SECONDS: "{after:.3g} s, before {before:.3g} s",
 }
 
 
@@ -255,7 +255,8 @@ def comparison_text(changes: Changes) -> str:
     for (name, why), rows in skipped.groupby(["dataset", "way"]):
         lines.append(f"not compared: {len(rows)} of {name}, {why}")
     for frame, start in ((changes.differences, ""), (changes.warnings, "warning: ")):
-        for row in frame.to_dict("records"):
+        for entries in frame.to_dict("records"):
+            row = {str(column): value for column, value in entries.items()}
             place = (row[n] for n in ("experiment", "dataset", "kernel", "degree", "size"))
             name = " ".join(
                 str(v) for v in (*place, row["machine"], row["metric"]) if v is not pd.NA and v

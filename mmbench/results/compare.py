@@ -102,7 +102,7 @@ class Verdict(StrEnum):
     NONE = "not compared"
 
 
-class Finding(StrEnum):
+class Subject(StrEnum):
     """Subject of a difference or a warning."""
 
     DATA = "data"
@@ -180,7 +180,7 @@ def compare(before: Results, after: Results) -> Changes:
 
 def absent(before: Results) -> Changes:
     """Return the comparison of an experiment that the later results lack."""
-    found = {"kind": "difference", "subject": Finding.EXPERIMENT, "experiment": before.name}
+    found = {"kind": "difference", "subject": Subject.EXPERIMENT, "experiment": before.name}
     return _changes([], [found])
 
 
@@ -215,11 +215,11 @@ class _Comparison:
         self.known = set(after.cells.key)
         for key, own in rows.items():
             if key not in self.known and any(row.measured is not None for row in own):
-                self.find(Finding.CELL, key)
+                self.find(Subject.CELL, key)
             self._cell(key, own)
         self._machines()
 
-    def find(self, subject: Finding, key: Key, warning: bool = False, /, **entries: Any) -> None:
+    def find(self, subject: Subject, key: Key, warning: bool = False, /, **entries: Any) -> None:
         """Add a difference or a warning; `entries` are columns of the frame ``findings``."""
         kind = "warning" if warning else "difference"
         head = {"kind": kind, "subject": subject, "experiment": self.before.name}
@@ -234,7 +234,7 @@ class _Comparison:
         if not known or not name or (texts[0] == texts[1] and not other):
             return Way.VALUES
         place = Key(name, "", None, "")
-        self.find(Finding.DATA, place, True, before_text=texts[0], after_text=texts[1])
+        self.find(Subject.DATA, place, True, before_text=texts[0], after_text=texts[1])
         missing = texts[0] != texts[1] and all(sizes) and not set.intersection(*sizes)
         return Way.OTHER_ROWS if missing else Way.MEANS
 
@@ -270,13 +270,13 @@ class _Comparison:
         if way == Way.SPLITS:
             n_before, n_after = (len(side.by_cell[key]) for side in (self.before, self.after))
         if n_before and n_after and n_before != n_after:
-            subject = Finding.FEWER_SPLITS if n_after < n_before else Finding.MORE_SPLITS
+            subject = Subject.FEWER_SPLITS if n_after < n_before else Subject.MORE_SPLITS
             self.find(subject, key, n_after > n_before, before=n_before, after=n_after)
         solved = new.status in SOLVED
         if new.status not in (old.status, MISSING) and (way == Way.VALUES or not solved):
             warning = solved and old.measured == new.measured
             texts = {"before_text": old.status, "after_text": new.status}
-            self.find(Finding.STATUS, key, warning, **texts)
+            self.find(Subject.STATUS, key, warning, **texts)
 
     def _splits(self, key: Key, splits: _Splits) -> None:
         """Compare the errors, statuses and certificates of runs on the same splits."""
@@ -286,9 +286,9 @@ class _Comparison:
             for subject in _faults(old, new, NOISE_SE * se, near)
         )
         for (name, warning), found in faults.items():
-            subject, kind = Finding.SPLIT, ""
+            subject, kind = Subject.SPLIT, ""
             if name == "status":
-                subject, kind = Finding.SPLIT_STATUS, "_text"
+                subject, kind = Subject.SPLIT_STATUS, "_text"
             counts = {"count": len(found), "total": len(splits.pairs), "metric": name}
             self.find(subject, key, warning, **counts, **_first(found, name, kind))
 
@@ -300,7 +300,7 @@ class _Comparison:
             few = splits.moved <= max(1, NEAR_TIES * splits.choices)
             counts = {"count": splits.moved, "total": splits.choices}
             texts = _first(moved, "parameters", "_text")
-            self.find(Finding.PARAMETERS, key, few or equal, **counts, **texts)
+            self.find(Subject.PARAMETERS, key, few or equal, **counts, **texts)
 
     def _metric(self, key: Key, old: Row, way: Way, splits: _Splits | None, floor: float) -> None:
         """Compare one metric of a cell; `floor` is the certificate that is always allowed."""
@@ -313,17 +313,17 @@ class _Comparison:
             if not name.startswith(PASSED_OVER):
                 row["verdict"] = Verdict.MISSING
                 if key in self.known:  # else the whole cell is missing
-                    self.find(Finding.MISSING, key, metric=name, **values)
+                    self.find(Subject.MISSING, key, metric=name, **values)
             return
         row["difference"] = new.measured - old.measured
         shortest, longest = sorted(values.values())
         if name.startswith("seconds_") and longest >= max(SHORTEST, TIME_FACTOR * shortest):
-            self.find(Finding.SECONDS, key, True, metric=name, **values)
+            self.find(Subject.SECONDS, key, True, metric=name, **values)
         if name in CERTIFICATES:
             grew = _grew(new.measured, old.measured, floor)
             row["verdict"] = Verdict.DIFFERS if grew else Verdict.AGREES
             if grew:
-                self.find(Finding.CERTIFICATE, key, metric=name, **values)
+                self.find(Subject.CERTIFICATE, key, metric=name, **values)
         elif not name.startswith(PASSED_OVER) and way != Way.OTHER_ROWS:
             self._value(key, row, old, new, splits)
 
@@ -350,13 +350,13 @@ class _Comparison:
         by_rows = row.get("by_rows", False) and abs(row["z"]) > NOISE_SE
         if differs or by_rows:
             parts = {part: row.get(part) for part in ("metric", "before", "after", "allowed", "se")}
-            self.find(Finding.MEAN if differs else Finding.ROWS, key, **parts)
+            self.find(Subject.MEAN if differs else Subject.ROWS, key, **parts)
         agrees = Verdict.AGREES if round(row["difference"], 6) else Verdict.EQUAL
         row["verdict"] = Verdict.DIFFERS if differs or by_rows else agrees
         if name in COUNTED[:2] and old.in_band and new.in_band is False:
             row["left_band"] = True
             ends = {"before": old.measured, "after": new.measured}
-            self.find(Finding.BAND, key, way == Way.MEANS, metric=name, **ends)
+            self.find(Subject.BAND, key, way == Way.MEANS, metric=name, **ends)
 
     def _chance(self, key: Key, splits: _Splits) -> dict[str, Any]:
         """Return the test of the difference in accuracy of a cell."""
@@ -399,7 +399,7 @@ class _Comparison:
             key = Key("", "", None, machine)
             tested = [{**row, "allowed": NOISE_SE * row["se"]} for row in rows if "by_rows" in row]
             tested = [row for row in tested if row["by_rows"]]
-            for subject, own in ((Finding.MACHINE, rows), (Finding.MACHINE_ROWS, tested)):
+            for subject, own in ((Subject.MACHINE, rows), (Subject.MACHINE_ROWS, tested)):
                 parts = grouped((row["dataset"], row["allowed"]) for row in own).values()
                 allowed = math.hypot(*map(sum, parts))
                 total = sum(row["difference"] for row in own)
