@@ -25,7 +25,7 @@ from mmbench.results.folder import FACTS, read_reference
 from mmbench.results.frames import Results
 from mmbench.tables.build import laid_out, tables_of
 from mmbench.tables.figures import title_of
-from mmbench.tables.figures.published import DIFFERENCES, ERROR_RATE, prints_error_rates
+from mmbench.tables.figures.published_values import DIFFERENCES, ERROR_RATE, prints_error_rates
 from mmbench.tables.render import markdown_grid, to_markdown
 from mmbench.tables.text import CERTIFICATES, SETTINGS, Grid, Table, join, plain
 

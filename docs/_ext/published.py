@@ -12,7 +12,7 @@ from sphinx.util.docutils import SphinxDirective
 
 from mmbench.tables.build import arrange
 from mmbench.tables.figures import draw_figure
-from mmbench.tables.figures.published import compared
+from mmbench.tables.figures.published_values import compared
 from mmbench.tables.figures.style import COLUMN, PAGE
 from mmbench.tables.render import markdown_grid
 

@@ -31,11 +31,12 @@ from mmbench.machines import alias_of, machine_class
 from mmbench.machines.base.foreign import ForeignClassifier
 from mmbench.machines.base.search_space import stored_numbers
 from mmbench.resources import REFERENCE
-from mmbench.results.cells import METRIC, SECONDS
+from mmbench.results.cells import METRIC
 from mmbench.results.differences import POWER, Difference
 from mmbench.results.folder import CSV, read_reference, read_results
 from mmbench.results.frames import Results
-from mmbench.results.pairs import difference_of
+from mmbench.results.pairwise import difference_of
+from mmbench.results.splits import SECONDS
 from mmbench.results.statistics import LEVEL
 from mmbench.running.memory import Sizes, estimate_bytes
 from mmbench.running.progress import duration, readable, seconds_of
@@ -122,8 +123,8 @@ def _power(experiment: PlannedExperiment) -> list[str]:
 def _expected(results: Results, first: Key, k: int) -> Iterator[Difference]:
     """Yield the differences between a machine and the others that `k` splits would have.
 
-    If no predictions are stored, the variance over rows is replaced by its upper limit, the variance for
-    machines whose errors are independent.
+    If no predictions are stored, the variance over rows is replaced by an upper limit: the variance
+    if the errors of the machines were independent.
     """
     for machine in results.configured:
         own = difference_of(results, first._replace(machine=machine), first)

@@ -14,8 +14,8 @@ from scipy.sparse import issparse
 
 from mmbench.commands.options import Say, options_of, to_stderr
 from mmbench.commands.run import run
-from mmbench.datasets.parsers.frames import as_pandas, neither, without_bytes
-from mmbench.datasets.parsers.text import is_number
+from mmbench.datasets.parsers.arff_files import as_pandas, neither, without_bytes
+from mmbench.datasets.parsers.text_files import is_number
 from mmbench.errors import UserError, converted, listed
 from mmbench.jobs.store import CONFIG, write_atomically
 
@@ -172,7 +172,7 @@ def data_of(config: Config) -> Dataset:
 def _for_sparse(config: Config, say: Say) -> Config:
     """Return a configuration without steps and machines that need dense rows."""
     from mmbench.config.plan import need_dense_rows
-    from mmbench.datasets.user.columns import KEEP_ZEROS
+    from mmbench.datasets.user.table_columns import KEEP_ZEROS
 
     (entry,), machines = config.datasets, config.machines
     if {step for step, _ in config.steps_of(entry)} - {*KEEP_ZEROS}:
@@ -190,7 +190,7 @@ def _for_classes(config: Config, y: NDArray, say: Say) -> Config:
     If a random training subset would contain too few rows of a class, the maximum number of
     training rows is replaced by a maximum number per class.
     """
-    from mmbench.datasets.parsers.frames import in_yaml
+    from mmbench.datasets.parsers.arff_files import in_yaml
 
     (entry,), protocol = config.datasets, config.protocol
     if protocol.test.rule != "kfold":

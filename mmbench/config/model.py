@@ -44,7 +44,7 @@ from mmbench.config.values import (
 from mmbench.datasets import RULES, DatasetRef, UserTable, parse_rule
 from mmbench.datasets.card import one_or_more
 from mmbench.datasets.dataset import Steps
-from mmbench.datasets.splits import SplitRule
+from mmbench.datasets.partitions import SplitRule
 from mmbench.datasets.user.keys import Forms, inner_path
 from mmbench.errors import UserError, converted
 from mmbench.jobs.job import NESTED, SelectRef

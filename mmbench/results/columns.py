@@ -23,7 +23,7 @@ DTYPES["flag"] = "boolean"
 FRAMES = ("splits", "rows", "pairs", "cells")
 
 
-class Declared(NamedTuple):
+class DeclaredColumn(NamedTuple):
     """The declaration of a column."""
 
     name: str
@@ -33,13 +33,13 @@ class Declared(NamedTuple):
 
 
 @cache
-def columns(frame: str) -> tuple[Declared, ...]:
+def columns(frame: str) -> tuple[DeclaredColumn, ...]:
     """Return the declared columns of a frame, in order."""
     import yaml
 
     text = files("mmbench.results").joinpath("columns.yaml").read_text("utf-8")
     declared = yaml.load(text, getattr(yaml, "CSafeLoader", yaml.SafeLoader))[frame]
-    return tuple(Declared(name, *entry) for name, entry in declared.items())
+    return tuple(DeclaredColumn(name, *entry) for name, entry in declared.items())
 
 
 def names(frame: str) -> list[str]:

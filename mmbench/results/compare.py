@@ -41,7 +41,7 @@ from mmbench.results.cells import COUNTED, METRIC, MISSING, SELECTED, Row, rows_
 from mmbench.results.columns import names, typed
 from mmbench.results.differences import Difference, difference
 from mmbench.results.frames import Results
-from mmbench.results.pairs import counts_of, split_rule
+from mmbench.results.pairwise import counts_of, split_rule
 from mmbench.results.statistics import z_value
 
 if TYPE_CHECKING:

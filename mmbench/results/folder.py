@@ -38,7 +38,7 @@ from mmbench.jobs.store import (
 from mmbench.results.cells import marked, rows_of
 from mmbench.results.columns import columns, names, typed
 from mmbench.results.frames import Results
-from mmbench.results.pairs import pair_frame
+from mmbench.results.pairwise import pair_frame
 from mmbench.results.splits import split_row
 
 if TYPE_CHECKING:

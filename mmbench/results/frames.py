@@ -272,7 +272,7 @@ class Results:
                     yield place, tested
 
     def differences_of(self, metric: str) -> dict[tuple[Key, Key], Any]:
-        """Return the differences that are known so far; see `mmbench.results.pairs`."""
+        """Return the differences that are known so far; see `mmbench.results.pairwise`."""
         return self._differences.setdefault(metric, {})
 
     @cached_property

@@ -28,13 +28,14 @@ from mmbench.results.cells import (
 )
 from mmbench.results.differences import POWER, Difference, worse_than_best
 from mmbench.results.frames import KernelKey, Results
-from mmbench.results.pairs import difference_of, incomplete, sign_of
+from mmbench.results.pairwise import difference_of, incomplete, sign_of
 from mmbench.results.splits import CALIBRATION, STAGES
 from mmbench.results.statistics import LEVEL
 from mmbench.selection.metrics import METRICS
 from mmbench.tables.names import about, caption_of, columns_of, head, notes_of, printed, shown
 from mmbench.tables.protocol import grid_rows
 from mmbench.tables.text import (
+    BEST_IS_BOLD,
     CERTIFICATES,
     NOTHING,
     SETTINGS,
@@ -473,11 +474,10 @@ def _explained(found: Mapping[Key, Sequence[Difference]], bold: bool, worse: boo
     tested = {place: own for place, own in tested.items() if own}
     if not bold:
         return []
-    lines = ["Bold: the best mean of the row."]
     if not tested:
         hows = sorted({str(own.how) for all_ in found.values() for own in all_})
-        none = f" No test of differences is possible: {', '.join(hows)}." if hows else ""
-        return [lines[0] + none]
+        none = [f"No test of differences is possible: {', '.join(hows)}."] if hows else []
+        return [BEST_IS_BOLD, *none]
     sizes = [max(own.detectable(len(all_) + 1) for own in all_) for all_ in tested.values()]
     ends = dict.fromkeys(f"{size:.2g}" for size in (min(sizes), max(sizes)))
     untested = len(found) - len(tested)
@@ -490,7 +490,7 @@ def _explained(found: Mapping[Key, Sequence[Difference]], bold: bool, worse: boo
     same = "No difference from the best machine in this table is larger than chance."
     return [
         *([] if worse else [same]),
-        *lines,
+        BEST_IS_BOLD,
         *([sign] if worse else []),
         f"Difference from the best that would be found with probability {POWER:g}: "
         f"{' to '.join(ends)} by data set{more}.",

@@ -23,6 +23,8 @@ NOTHING = "–"
 TIMES, SETTINGS, CERTIFICATES = "times", "settings", "certificates"
 #: Sign after the mean of a machine that is worse than the best by more than chance.
 WORSE_THAN_BEST = "⁻"
+#: Sentence that explains bold values.
+BEST_IS_BOLD = "Bold: the best mean of the row."
 
 
 class Note(NamedTuple):
@@ -187,13 +189,14 @@ def cited(grids: Iterable[Grid]) -> tuple[list[Grid], dict[str, list[Key]]]:
 
 
 def without_bold(table: Table) -> Table:
-    """Return a table in which no value is bold."""
+    """Return a table in which no value is bold, without the sentence on bold values."""
 
     def light(cell: Shown) -> Shown:
         return replace(cell, bold=False) if isinstance(cell, Text) else cell
 
     grids = [replace(g, rows=[list(map(light, row)) for row in g.rows]) for g in table.grids]
-    return replace(table, grids=grids)
+    notes = [note for note in table.notes if note != BEST_IS_BOLD]
+    return replace(table, grids=grids, notes=notes)
 
 
 def citations(grid: Grid) -> list[int]:

@@ -34,7 +34,7 @@ from mmbench.results.cells import ALL_IN_BAND, IN_BAND, OUT_OF_BAND, differences
 from mmbench.results.differences import Difference
 from mmbench.results.folder import read_reference
 from mmbench.results.frames import Results
-from mmbench.results.pairs import difference_of, disagreements, ranks_of, split_gaps
+from mmbench.results.pairwise import difference_of, disagreements, ranks_of, split_gaps
 from mmbench.results.statistics import LEVEL, Ranks, mcnemar_p, paired_p, win_tie_loss
 from mmbench.tables.blocks import both, statuses_text, total
 from mmbench.tables.build import laid_out

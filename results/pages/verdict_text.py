@@ -26,7 +26,7 @@ from mmbench.jobs.store import Key
 from mmbench.results.cells import MIN_VALUES
 from mmbench.results.folder import read_reference
 from mmbench.results.frames import KernelKey
-from mmbench.results.pairs import dataset_gaps, ranks_of, sign_of
+from mmbench.results.pairwise import dataset_gaps, ranks_of, sign_of
 from mmbench.results.statistics import Posterior, Ranks, signed_rank_posterior
 from mmbench.tables.blocks import label as label_of
 from mmbench.tables.blocks import signed, statuses_text

@@ -17,7 +17,7 @@ from mmbench.config.read import load_config
 from mmbench.jobs.store import key_of
 from mmbench.machines.base import search_space as free_memory
 from mmbench.resources import CONFIGS, REFERENCE
-from mmbench.results.cells import SECONDS
+from mmbench.results.splits import SECONDS
 from mmbench.running.memory import estimate_bytes
 
 LINE = re.compile(r"\| `(\w+)` \| (\d+) \| (\d+) (min|s) \| ([\d.]+) GiB \|")

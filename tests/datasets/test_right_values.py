@@ -26,7 +26,7 @@ from pydantic import ValidationError
 from mmbench.config.files import parse_yaml
 from mmbench.config.read import load_config
 from mmbench.datasets import Dataset, DatasetRef, UserTable, keep_classes, load_dataset, parse_steps
-from mmbench.datasets.parsers.frames import setting
+from mmbench.datasets.parsers.arff_files import setting
 from mmbench.errors import UserError
 
 

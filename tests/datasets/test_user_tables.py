@@ -33,7 +33,7 @@ from mmbench.datasets import (
     make_preprocess,
     parse_steps,
 )
-from mmbench.datasets.parsers.frames import check_names
+from mmbench.datasets.parsers.arff_files import check_names
 from mmbench.datasets.user.transformer import TableColumns
 from mmbench.errors import UserError
 from mmbench.jobs.prepare import prepare

@@ -22,8 +22,7 @@ from numpy.typing import NDArray
 
 from mmbench.datasets.fetch import Places
 from mmbench.datasets.fetch.sources import bounded_urlopen, download_arff
-from mmbench.datasets.parsers.arrays import read_npz
-from mmbench.datasets.parsers.frames import (
+from mmbench.datasets.parsers.arff_files import (
     BLANKS,
     MOST_CELLS,
     QUOTED_OR_NOT,
@@ -40,7 +39,8 @@ from mmbench.datasets.parsers.frames import (
     without_bytes,
     wrong_fields,
 )
-from mmbench.datasets.parsers.text import UNPACKERS, TooLarge, read_bytes, read_svmlight
+from mmbench.datasets.parsers.arrays import read_npz
+from mmbench.datasets.parsers.text_files import UNPACKERS, TooLarge, read_bytes, read_svmlight
 from mmbench.datasets.user.keys import SVMLIGHT, FileOptions, inner_path
 from mmbench.errors import converted, did_you_mean, extra
 

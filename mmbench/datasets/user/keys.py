@@ -8,8 +8,8 @@ from typing import Annotated, Any, Literal, Self
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, PlainSerializer, model_validator
 
 from mmbench.datasets.card import one_or_more
-from mmbench.datasets.parsers.frames import MOST_COLUMNS, Column
-from mmbench.datasets.parsers.text import MOST_BYTES
+from mmbench.datasets.parsers.arff_files import MOST_COLUMNS, Column
+from mmbench.datasets.parsers.text_files import MOST_BYTES
 from mmbench.errors import converted
 
 

@@ -14,17 +14,17 @@ from numpy.typing import NDArray
 from scipy.sparse import issparse
 from sklearn.base import BaseEstimator, TransformerMixin
 
-from mmbench.datasets.parsers.frames import (
+from mmbench.datasets.parsers.arff_files import (
     as_pandas,
     clean_words,
     neither,
     without_bytes,
     without_codes,
 )
-from mmbench.datasets.parsers.text import is_number
-from mmbench.datasets.user.columns import number_column
+from mmbench.datasets.parsers.text_files import is_number
 from mmbench.datasets.user.formats import MISSING_WORDS, as_text
 from mmbench.datasets.user.keys import FileOptions
+from mmbench.datasets.user.table_columns import number_column
 from mmbench.errors import listed
 
 #: Words that ``pandas.read_csv`` reads as missing values, unless ``keep_default_na`` is False.

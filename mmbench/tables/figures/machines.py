@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from mmbench.errors import UserError, converted
 from mmbench.results.cells import ACCURACY
 from mmbench.results.frames import KernelKey, Results
-from mmbench.results.pairs import dataset_gaps, ranks_of
+from mmbench.results.pairwise import dataset_gaps, ranks_of
 from mmbench.results.statistics import LEVEL, Ranks
 from mmbench.tables.blocks import total_with_search
 from mmbench.tables.build import laid_out

@@ -17,7 +17,7 @@ import numpy as np
 from mmbench.jobs.store import Key, grouped
 from mmbench.results.cells import CONFUSION, METRIC
 from mmbench.results.frames import KernelKey, Results
-from mmbench.results.pairs import (
+from mmbench.results.pairwise import (
     dataset_gaps,
     difference_of,
     incomplete,

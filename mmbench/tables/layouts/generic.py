@@ -13,7 +13,7 @@ from dataclasses import replace
 from mmbench.jobs.store import Key
 from mmbench.results.cells import CONFUSION, METRIC, Row
 from mmbench.results.frames import Results
-from mmbench.results.pairs import incomplete, sign_of
+from mmbench.results.pairwise import incomplete, sign_of
 from mmbench.tables.blocks import (
     CHOICES,
     by_stage,

@@ -20,7 +20,7 @@ from mmbench.jobs.store import Key
 from mmbench.results.cells import METRIC, Row
 from mmbench.results.differences import MIN_SPLITS
 from mmbench.results.frames import Results
-from mmbench.results.pairs import difference_of, split_gaps
+from mmbench.results.pairwise import difference_of, split_gaps
 from mmbench.results.published import published_rows
 from mmbench.results.splits import STAGES
 from mmbench.results.statistics import LEVEL, best_and_worst, paired_p, win_tie_loss

@@ -22,7 +22,7 @@ import pandas as pd
 
 from mmbench.jobs.store import Key
 from mmbench.results.frames import Results
-from mmbench.results.pairs import FIRST, disagreements
+from mmbench.results.pairwise import FIRST, disagreements
 from mmbench.results.statistics import mcnemar_p
 from mmbench.tables.blocks import total
 from mmbench.tables.names import caption_of, columns_of, head, notes_of, printed, shown

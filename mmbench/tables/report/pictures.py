@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 from mmbench.jobs.record import plain
 from mmbench.jobs.store import Key
 from mmbench.results.cells import METRIC
-from mmbench.results.pairs import split_gaps
+from mmbench.results.pairwise import split_gaps
 from mmbench.tables.blocks import total_with_search
 from mmbench.tables.figures.style import colour, looks, mark
 from mmbench.tables.report.view import View, data_text, metric_name

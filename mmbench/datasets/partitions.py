@@ -27,7 +27,7 @@ from numpy.typing import NDArray
 
 from mmbench.datasets.card import PredefinedSplits
 from mmbench.datasets.dataset import Dataset, DatasetRef, Rows, random_stream, too_few_rows
-from mmbench.datasets.parsers.text import is_number
+from mmbench.datasets.parsers.text_files import is_number
 from mmbench.errors import UserError, converted, did_you_mean
 
 IntArray = NDArray[np.intp]

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from mmbench.datasets.dataset import Parsed
-from mmbench.datasets.parsers.text import in_columns, is_number, read_bytes
+from mmbench.datasets.parsers.text_files import in_columns, is_number, read_bytes
 from mmbench.errors import converted, did_you_mean, extra
 
 if TYPE_CHECKING:

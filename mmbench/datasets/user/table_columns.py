@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mmbench.datasets.dataset import Dataset, DatasetRef
-from mmbench.datasets.parsers.frames import (
+from mmbench.datasets.parsers.arff_files import (
     MOST_CELLS,
     Column,
     Nominal,
@@ -29,7 +29,7 @@ from mmbench.datasets.parsers.frames import (
     setting,
     without_codes,
 )
-from mmbench.datasets.parsers.text import is_number, to_labels
+from mmbench.datasets.parsers.text_files import is_number, to_labels
 from mmbench.datasets.preprocess import check_steps
 from mmbench.datasets.user.formats import (
     MISSING_WORDS,
