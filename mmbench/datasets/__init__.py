@@ -39,7 +39,7 @@ EXPORTS = {
     "dataset": ("Dataset", "DatasetRef", "check_classes", "keep_classes", "too_few_rows"),
     "load": ("dataset_hash", "load_dataset"),
     "preprocess": ("check_steps", "make_preprocess", "parse_steps", "use_labels"),
-    "splits": ("RULES", "Split", "parse_rule", "split_at", "split_rules", "split_slots"),
+    "partitions": ("RULES", "Split", "parse_rule", "split_at", "split_rules", "split_slots"),
     "user": ("FileOptions", "UserTable"),
 }
 __all__ = [name for names in EXPORTS.values() for name in names]
