@@ -18,7 +18,6 @@ from mmbench.machines.base.problem import BinaryProblem
 from mmbench.machines.mmrm.linear import critical_factor
 from mmbench.machines.mmrm.mmrm import margin_facts, ratio_bias, slack_costs
 from mmbench.machines.mmrm.program import LinearProgram
-from mmbench.selection import select
 
 
 def clouds(n_x=30, n_y=30, d=3, shift=0.7, seed=0):
@@ -455,8 +454,9 @@ def test_class_weights_by_label_multiply_penalties():
 
 def test_class_weights_by_label_are_refused_where_labels_are_not_known():
     X, y = clouds()
+    problem = BinaryProblem(X, y, Kernel("rbf", 0.05))
     with pytest.raises(ValueError, match="no class weights by label"):
-        select(MMRM(class_weight={1.0: 2.0}), X, y, {"C": [1.0]}, folds=2)
+        MMRM(class_weight={1.0: 2.0}).train(problem)
 
 
 @pytest.mark.parametrize(
