@@ -154,8 +154,9 @@ def selected(splits: Sequence[Row]) -> list[dict[str, Any]]:
     selected per pair of classes, the median is over all splits and pairs. For an even number of
     values, the lower median is the smaller of the two middle values, and thus a value of the grid.
     ``text`` states the median, and how often the smallest and the largest value of the grid were
-    selected. If all splits use the same parameters, which were selected in another experiment,
-    these parameters have rows too.
+    selected; ``at_ends`` is the sum of both numbers, and ``choices`` the number of all selections,
+    including words. If all splits use the same parameters, which were selected in another
+    experiment, these parameters have rows too.
     """
     choices = [(split, choice) for split in splits for choice in split.chosen or ()]
     grids = {name: grid for split in splits for name, grid in (split.grid or {}).items()}
@@ -170,6 +171,7 @@ def selected(splits: Sequence[Row]) -> list[dict[str, Any]]:
             continue
         n, middle, notes, texts = len(every), median_low(values), [], []
         ends = [("lower", "min", min), ("upper", "max", max)] if len(numbers) >= MIN_VALUES else []
+        at_ends = sum(values.count(extreme(numbers)) for _, _, extreme in ends)
         for word, end, extreme in ends:
             if count := values.count(extreme(numbers)):
                 notes.append(f"at the {word} end of its grid in {count} of {n} choices")
@@ -179,7 +181,8 @@ def selected(splits: Sequence[Row]) -> list[dict[str, Any]]:
             texts.append(f"{word} {count}/{n}")
         text = f"{name} {middle:.3g}" + (f" ({', '.join(texts)})" if texts else "")
         row = {"metric": f"{SELECTED}{name}", "measured": float(middle), "n": len(values)}
-        rows.append({**row, "note": "; ".join(notes), "text": text})
+        row |= {"note": "; ".join(notes), "text": text, "at_ends": at_ends, "choices": n}
+        rows.append(row)
     return rows
 
 

@@ -27,7 +27,8 @@ from mmbench.jobs.prepare import prepare
 from mmbench.jobs.record import Clock
 from mmbench.jobs.train import train
 from mmbench.machines import alias_of
-from mmbench.results.folder import read_results
+from mmbench.results.folder import read_experiment
+from mmbench.results.frames import Results
 from mmbench.tables.blocks import signed
 from results.pages.reference_text import (
     CHECKED,
@@ -96,19 +97,18 @@ def _positive(numerator: pd.Series, denominator: pd.Series) -> pd.Series:
 
 def measure(folder: Path) -> pd.DataFrame:
     """Return the accuracies and the values of `mmbench.geometry`, one row per record."""
-    [experiment] = read_results([folder])
-    rows = list(_rows(experiment))
-    return pd.DataFrame(rows).sort_values([*SPLIT, "machine"]).reset_index(drop=True)
+    rows = pd.DataFrame(list(_rows(read_experiment(folder))))
+    return rows.sort_values([*SPLIT, "machine"]).reset_index(drop=True)
 
 
-def _rows(experiment: Any) -> Iterator[dict[str, Any]]:
+def _rows(results: Results) -> Iterator[dict[str, Any]]:
     store, mirror = Path(os.environ.get("MMBENCH_DATA", "datasets")), os.environ["MMBENCH_MIRROR"]
-    for record in sorted(experiment.records.values(), key=lambda record: record.job.dataset.name):
+    for record in sorted(results.records.values(), key=lambda record: record.job.dataset.name):
         job, data = record.job, prepare(record.job, store, mirror)
         chosen, clock = [record.selection["params"]], Clock("warm_up", "selection", "training")
         machine, _ = train(replace(job, grid=()), data, chosen, 1, record.seeds, clock)
         predicted = machine.predict(data.X_test)
-        stored = experiment.arrays(record.key)["predicted"]
+        stored = results.arrays(record.key)["predicted"]
         if not np.array_equal(predicted, stored):
             raise SystemExit(f"{record.key}: the machine predicts other labels than the record")
         values = mmbench.geometry(machine, data.X_train, data.y_train).iloc[0].to_dict()

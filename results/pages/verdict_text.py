@@ -1,8 +1,8 @@
 """Write docs/verdict.md from its template: the machines compared in the experiment `verdict`.
 
-Ranks and tests are computed as in the layout ``comparison``. If an outcome of a comparison has a
-probability of at least `SURE`, the page states the outcome as a finding. All other comparisons are
-undecided.
+Ranks and tests are computed as in the layout ``comparison``, from the frames of the reference
+folders. If an outcome of a comparison has a probability of at least `SURE`, the page states the
+outcome as a finding. All other comparisons are undecided.
 
     python -m results.pages.verdict_text  # writes the page
     python -m results.pages.verdict_text --check  # exits with 1 if the page differs
@@ -23,19 +23,19 @@ import numpy as np
 
 from mmbench.commands.outputs import export
 from mmbench.jobs.store import Key
-from mmbench.results.cells import MIN_VALUES
-from mmbench.results.folder import read_reference
+from mmbench.results.cells import METRIC, SELECTED, selected
+from mmbench.results.folder import CSV, read_reference, read_results
 from mmbench.results.frames import KernelKey
 from mmbench.results.pairwise import dataset_gaps, ranks_of, sign_of
 from mmbench.results.statistics import Posterior, Ranks, signed_rank_posterior
-from mmbench.tables.blocks import label as label_of
+from mmbench.tables import blocks as metrics
 from mmbench.tables.blocks import signed, statuses_text
 from mmbench.tables.build import laid_out
 from mmbench.tables.figures import draw_figure, title_of
 from mmbench.tables.figures.machines import time_ratios
 from mmbench.tables.layouts.comparison import decimals_of, rope_of
-from mmbench.tables.names import KERNEL_LABELS, caption_of
-from results.pages.reference_text import REFERENCE, listing, rendered, write_or_check
+from mmbench.tables.names import caption_of
+from results.pages.reference_text import KERNELS, REFERENCE, listing, rendered, write_or_check
 
 TEMPLATE = Path(__file__).with_suffix(".md.jinja")
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "verdict.md"
@@ -46,7 +46,7 @@ SURE = 0.95
 #: A machine is called faster below this ratio of its CPU time to the SVM's, as in the template.
 FASTER = 0.9
 EXPERIMENTS = ("verdict", "verdict_large")
-METRICS = ("accuracy_pct", "balanced_accuracy", "auc", "log_loss")
+METRICS = (METRIC, "balanced_accuracy", "auc", "log_loss")
 FIGURES = ("critical_difference", "time_and_accuracy")
 
 
@@ -87,7 +87,8 @@ class Verdict:
     def __init__(self, experiment: str):
         self.name, self.results = experiment, laid_out(read_reference(REFERENCE / experiment))
         self._found: dict[tuple[KernelKey, str, str], Against | None] = {}
-        ran = set(self.results.cells.metric[self.results.cells.measured.notna()])
+        cells = self.results.cells
+        ran = set(cells.metric[cells.measured.notna()])
         self.metrics = [name for name in METRICS if name in ran]
         self.kernels = self.results.kernels
         self.label = self.results.label
@@ -95,14 +96,14 @@ class Verdict:
     @cached_property
     def lacking(self) -> list[Key]:
         """The cells without a result."""
-        return [k for k in self.results.keys if self.results.value(k, "accuracy_pct") is None]
+        return [key for key in self.results.keys if self.results.value(key, METRIC) is None]
 
     @cached_property
     def without_auc(self) -> list[str]:
         """The cells with predictions but no AUC, as printed."""
-        keys = [key for key in self.results.keys if key not in self.lacking]
-        rows = ((key, self.results.row(key, "auc")) for key in keys)
-        keys = [key for key, row in rows if row.metric and row.measured is None]
+        cells = self.results.cells
+        lost = cells.key[(cells.metric == "auc") & cells.measured.isna()]
+        keys = (key for key in lost if key not in self.lacking)
         return [f"{self.label(k.machine)} on {k.dataset} ({k.kernel})" for k in keys]
 
     @property
@@ -113,13 +114,8 @@ class Verdict:
 
     def machines(self, kernel: KernelKey) -> list[str]:
         """Return the machines that have results with a kernel, without the SVM."""
-        places = self.results.places_of(kernel)
-        return [
-            machine
-            for machine in self.results.columns
-            if machine != SVM
-            and any(self.results.value(p._replace(machine=machine), "accuracy_pct") for p in places)
-        ]
+        means = self.results.wide(self.results.places_of(kernel)).drop(columns=SVM)
+        return list(means.dropna(axis=1, how="all"))
 
     def kernels_of(self, machine: str) -> list[KernelKey]:
         """Return the kernels with which a machine has results."""
@@ -132,7 +128,7 @@ class Verdict:
     @staticmethod
     def short(kernel: KernelKey) -> str:
         """Return the name of a kernel in a table cell, such as "linear" or "RBF"."""
-        return KERNEL_LABELS[kernel[0]].removesuffix(" kernel").replace("Linear", "linear")
+        return KERNELS[kernel[0]]
 
     def ranks(self, kernel: KernelKey, metric: str) -> Ranks | None:
         """Return the mean ranks; None if there are fewer than three machines or two data sets."""
@@ -153,10 +149,9 @@ class Verdict:
         """Return the comparison between the RBF and the linear kernel of the SVM."""
         rbf = ("rbf", None)
         places = [place._replace(machine=SVM) for place in self.results.places_of(rbf)]
-        keys = ((place, place._replace(kernel="linear")) for place in places)
-        pairs = [tuple(self.results.value(key, metric) for key in pair) for pair in keys]
-        sign = sign_of(metric)
-        gaps = [sign * (a - b) for a, b in pairs if a is not None and b is not None]
+        keys = [(place, place._replace(kernel="linear")) for place in places]
+        pairs = [[self.results.value(key, metric) for key in pair] for pair in keys]
+        gaps = [sign_of(metric) * (a - b) for a, b in pairs if None not in (a, b)]
         return self._compared(rbf, metric, gaps)
 
     def _compared(self, kernel: KernelKey, metric: str, gaps: Sequence[float]) -> Against | None:
@@ -180,7 +175,7 @@ class Verdict:
                 self.quartiles(k, m),
             )
             for k, m in found
-            if (a := self.against(k, m, "accuracy_pct")) and a.finding == finding
+            if (a := self.against(k, m, METRIC)) and a.finding == finding
         ]
 
     @property
@@ -213,16 +208,13 @@ class Verdict:
         Parameters are left out if some splits choose a word, such as "sqrt".
         """
         at, of, words = Counter[str](), Counter[str](), set[str]()
-        for key in (key for key in self.results.by_cell if key.machine == machine):
-            for row in self.results.counted(key):
-                for name, grid in (row.grid or {}).items():
-                    numbers = [value for value in grid if isinstance(value, int | float)]
-                    ends = {min(numbers), max(numbers)} if len(numbers) >= MIN_VALUES else set()
-                    chosen = [choice[name] for choice in row.chosen or () if name in choice]
-                    of[name] += len(chosen)
-                    at[name] += sum(value in ends for value in chosen)
-                    if any(not isinstance(value, int | float) for value in chosen):
-                        words.add(name)
+        for key, splits in self.results.by_cell.items():
+            for row in selected(splits) if key.machine == machine else ():
+                name = row["metric"].removeprefix(SELECTED)
+                of[name] += row["n"]
+                at[name] += row["at_ends"]
+                if row["n"] < row["choices"]:
+                    words.add(name)
         return [(name, at[name], of[name]) for name in of if name not in words]
 
     def fits(self, machine: str) -> str:
@@ -230,10 +222,10 @@ class Verdict:
         return statuses_text(self.results, machine)
 
     def above(self, machine: str) -> str:
-        """Return the number of gaps above the tolerance, of all gaps, as text."""
-        key = Key("", "", None, machine)
-        above, n = (self.results.value(key, name) for name in ("gaps_above_tolerance", "n_gaps"))
-        return "–" if above is None else f"{above:.0f} of {n:.0f}"
+        """Return how many of a machine's duality gaps are above the tolerance, as text."""
+        names, total = ("gaps_above_tolerance", "n_gaps"), Key("", "", None, machine)
+        above, of = (self.results.value(total, name) for name in names)
+        return "–" if above is None or of is None else f"{above:.0f} of {of:.0f}"
 
     def advice(self, machine: str) -> str:
         """Return advice on when to prefer a machine to the SVM, from findings and CPU times."""
@@ -265,13 +257,13 @@ def _two_digits(ratios: Sequence[float], levels: Sequence[float]) -> list[str]:
 
 def name_of(metric: str) -> str:
     """Return the name of a metric in a sentence."""
-    label = label_of(metric).removesuffix(" (%)")
+    label = metrics.label(metric).removesuffix(" (%)")
     return label if label.isupper() else label.lower()
 
 
 def page(names: Sequence[str] = EXPERIMENTS) -> str:
     """Return the page for the experiments in `names` that have reference tables."""
-    found = {n: Verdict(n) for n in names if (REFERENCE / n / "table.csv").exists()}
+    found = {n: Verdict(n) for n in names if (REFERENCE / n / CSV).exists()}
     text = rendered(TEMPLATE, found=found, names=names, sure=SURE, metric=name_of)
     return re.sub(r"\n{3,}", "\n\n", text.strip()) + "\n"
 
@@ -279,9 +271,9 @@ def page(names: Sequence[str] = EXPERIMENTS) -> str:
 def renew(results: Path) -> None:
     """Write the reference folder and the figures of a run."""
     export(results, output=REFERENCE)
+    (found,) = read_results([results])
     for name in FIGURES:
-        folder = REFERENCE / results.name
-        draw_figure(name, read_reference(folder), folder / f"{name}.svg")
+        draw_figure(name, found, REFERENCE / found.name / f"{name}.svg")
 
 
 if __name__ == "__main__":

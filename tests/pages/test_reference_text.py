@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import re
-from dataclasses import replace
 
 import pytest
 
-from mmbench.results.frames import Results
 from mmbench.results.statistics import counting_sd, difference_se
 from results.pages import reference_text
-from results.pages.reference_text import PAGE, REFERENCE, TEMPLATE, Table, page
+from results.pages.reference_text import PAGE, REFERENCE, TEMPLATE, Table, page, table
 
 #: Numbers that are no results: names, settings of the papers and of the data.
 GIVEN = (
@@ -32,18 +30,12 @@ def test_every_other_figure_of_the_template_is_marked_as_measured_apart() -> Non
 
 def test_a_table_that_says_otherwise_stops_the_page(monkeypatch: pytest.MonkeyPatch) -> None:
     """With one of the RMM's errors on 2/3-MNIST changed, "as many at degree 1" is not true."""
-    read = reference_text._read
-
-    def other(experiment: str) -> Results:
-        results = read(experiment)
-        if experiment != "rmm_table1_mnist23":
-            return results
-        table = results.stored.copy()
-        cell = (table.machine == "rmm") & (table.metric == "errors_count") & (table.degree == 1)
-        table.loc[cell, "measured"] += 1
-        return replace(results, stored=table)
-
-    monkeypatch.setattr(reference_text, "_read", other)
+    changed = Table("rmm_table1_mnist23")
+    rows = changed.rows("rmm", metric="errors_count", degree=1)
+    changed.cells = changed.cells.astype({"measured": float})
+    changed.cells.loc[rows.index, "measured"] += 1
+    tables = {changed.results.name: changed}
+    monkeypatch.setattr(reference_text, "table", lambda name: tables.get(name) or table(name))
     with pytest.raises(ValueError, match="do not say so: as many at degree 1"):
         page()
 

@@ -145,16 +145,25 @@ def m4_draws(results: Results) -> list[Grid]:
         return "{:.1f} to {:.1f}".format(*np.quantile(draws, RANGE)) if draws[1:] else NOTHING
 
     def rank(row: Row) -> str:
-        from scipy.stats import percentileofscore
-
-        draws = np.round(list(results.by_split(row.key).values()), 1)
-        if row.published is None or len(draws) < 2:
-            return NOTHING
-        return f"{percentileofscore(draws, row.published, 'mean'):.3g}"
+        value = percentile(results, row.key)
+        return NOTHING if value is None else f"{value:.3g}"
 
     texts = {"measured": mean, "90 % of the draws": ends}
     texts |= {"published": partial(published_text, decimals=1), "its percentile": rank}
     return [stacked(results, results.places, texts)]
+
+
+def percentile(results: Results, key: Key) -> float | None:
+    """Return the percentile of a published accuracy among the accuracies on all splits, or None if
+    there are fewer than two splits.
+    """
+    from scipy.stats import percentileofscore
+
+    published = results.row(key, METRIC).published
+    draws = np.round(list(results.by_split(key).values()), 1)
+    if published is None or len(draws) < 2:
+        return None
+    return float(percentileofscore(draws, published, "mean"))
 
 
 #: Data sets on which, according to the M4 paper, the M4 is significantly better than SVM and MPM.
@@ -258,12 +267,8 @@ def _mamc_sizes(results: Results) -> Grid:
     return Grid((*words("data"), *numbers(*heads)), rows, "The data sets (table 1)")
 
 
-def mamc_times(results: Results) -> list[Grid]:
-    """Return a table block of CPU seconds, and a table block of CPU seconds relative to the MAMC.
-
-    Measured and published CPU seconds are not comparable, since the paper used another computer and
-    another program. Measured and published ratios are comparable.
-    """
+def mamc_seconds(results: Results) -> list[pd.DataFrame]:
+    """Return the measured and the published CPU seconds, with one row per data set."""
     # The MAMC is included even if the MAMC was not run, since published times are divided by the
     # published times of the MAMC.
     names = list(dict.fromkeys((*results.columns, "mamc")))
@@ -272,8 +277,22 @@ def mamc_times(results: Results) -> list[Grid]:
     keys = [[place._replace(machine=m) for m in names] for place in results.places]
     ours = [[total(results, key) for key in line] for line in keys]
     theirs = [[printed.get((key.dataset, key.machine)) for key in line] for line in keys]
-    seconds = [pd.DataFrame(side, columns=names, dtype=float) for side in (ours, theirs)]
-    ratios = [side.div(side["mamc"].replace(0.0, np.nan), axis=0) for side in seconds]
+    return [pd.DataFrame(side, columns=names, dtype=float) for side in (ours, theirs)]
+
+
+def mamc_ratios(seconds: list[pd.DataFrame]) -> list[pd.DataFrame]:
+    """Return the CPU seconds relative to the MAMC, measured and published."""
+    return [side.div(side["mamc"].replace(0.0, np.nan), axis=0) for side in seconds]
+
+
+def mamc_times(results: Results) -> list[Grid]:
+    """Return a table block of CPU seconds, and a table block of CPU seconds relative to the MAMC.
+
+    Measured and published CPU seconds are not comparable, since the paper used another computer and
+    another program. Measured and published ratios are comparable.
+    """
+    seconds = mamc_seconds(results)
+    ratios = mamc_ratios(seconds)
 
     def block(name: str, text: Callable[[float], str], sides: list[pd.DataFrame]) -> Grid:
         caption = f"{name}: measured / published"
