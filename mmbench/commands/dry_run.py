@@ -104,11 +104,12 @@ def _power(experiment: PlannedExperiment) -> list[str]:
             (results,) = read_results([folder])
         except UserError:
             continue
-        first, lines = jobs[0].column if jobs else "", []
+        columns = list(dict.fromkeys(job.column for job in jobs))
+        first, lines = next(iter(columns), ""), []
         for dataset, places in grouped((place.dataset, place) for place in results.places).items():
             keys = [place._replace(machine=first) for place in places]
             k = max(planned.get(key, 0) for key in keys)
-            found = [d for key in keys for d in _expected(results, key, k)] if k else []
+            found = [d for key in keys for d in _expected(results, key, k, columns)] if k else []
             if sizes := [own.detectable() for own in found if own.tested]:
                 ends = dict.fromkeys(f"{size:.2g}" for size in (min(sizes), max(sizes)))
                 lines.append(f"  {dataset}: {' to '.join(ends)} % ({_unit(found[0])})")
@@ -120,13 +121,15 @@ def _power(experiment: PlannedExperiment) -> list[str]:
     return []
 
 
-def _expected(results: Results, first: Key, k: int) -> Iterator[Difference]:
+def _expected(
+    results: Results, first: Key, k: int, machines: Iterable[str]
+) -> Iterator[Difference]:
     """Yield the differences between a machine and the others that `k` splits would have.
 
     If no predictions are stored, the variance over rows is replaced by an upper limit: the variance
     if the errors of the machines were independent.
     """
-    for machine in results.configured:
+    for machine in machines:
         own = difference_of(results, first._replace(machine=machine), first)
         if machine == first.machine or own is None:
             continue

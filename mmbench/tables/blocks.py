@@ -487,7 +487,7 @@ def _explained(found: Mapping[Key, Sequence[Difference]], bold: bool, worse: boo
         "per row of the table; the standard error counts each row of the data set once and the "
         "variation over training sets)."
     )
-    same = "No difference from the best machine in this table is larger than chance."
+    same = "No tested difference from the best machine in this table is larger than chance."
     return [
         *([] if worse else [same]),
         BEST_IS_BOLD,

@@ -86,15 +86,16 @@ def test_a_notebook_shows_tables_as_html_and_progress_as_a_bar(
     assert "<strong>" not in mmbench.table(reference, layout="machines", bold=False)._repr_html_()
 
 
-def test_the_stored_text_of_a_reference_table_is_shown_without_bold_values():
+def test_a_reference_table_is_shown_without_bold_values():
     reference = ROOT / "results" / "reference" / "verdict"
     stored, plain = mmbench.table(reference), mmbench.table(reference, bold=False)
     assert "| **" in stored and "- Bold: " in stored
     assert "| **" not in plain and "Bold: " not in plain
     assert "**Balanced accuracy**" in plain  # a heading
-    rows = [line for line in stored.splitlines() if line.startswith("|")]
-    plain_rows = [line for line in plain.splitlines() if line.startswith("|")]
-    assert list(map(len, rows)) == list(map(len, plain_rows))
+    rows, plain_rows = (
+        [line for line in text.splitlines() if line.startswith("|") and "| --" not in line]
+        for text in (stored, plain)
+    )
     assert [r.replace("*", "").split() for r in rows] == [r.split() for r in plain_rows]
     assert "<strong>" not in plain._repr_html_()
 

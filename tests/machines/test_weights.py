@@ -160,14 +160,23 @@ def test_a_search_with_balanced_classes_is_a_plain_one(iris):
 
 def test_what_cannot_be_weighted_is_said(iris):
     X, y = iris
-    with pytest.raises(ValueError, match="a grid search allows"):
-        select(SVM(class_weight={"setosa": 2.0}), X, y, {"C": [1, 2]}, folds=3)
     with pytest.raises(ValueError, match="class_weight must map to numbers > 0"):
         SVM(class_weight={"setosa": -1}).fit(X, y)
     with pytest.raises(ValueError, match=r"[Nn]egative"):
         SVM().fit(X, y, sample_weight=-np.ones(150))
     with pytest.raises(ValueError, match="greater than one"):
         SVM().fit(X, y, sample_weight=y == "setosa")
+
+
+def test_a_grid_search_has_the_weights_of_labels(iris):
+    """Equal weights of both classes multiply C."""
+    X, y = (values[50:] for values in iris)
+    weights = dict.fromkeys(np.unique(y), 4.0)
+    weighted = select(SVM(class_weight=weights), X, y, {"C": [0.01, 0.1]}, folds=3)
+    plain = select(SVM(), X, y, {"C": [0.04, 0.4]}, folds=3)
+    one = select(SVM(class_weight={y[0]: 50.0}), X, y, {"C": [0.01, 0.1]}, folds=3)
+    found = [[point["score"] for point in own.scores] for own in (weighted, plain, one)]
+    assert found[0] == found[1] != found[2]
 
 
 @pytest.mark.parametrize("labels", [["a", "b"], ["1", "2"], [1, 2]])

@@ -72,7 +72,7 @@ def drawn(results, errors: dict[str, tuple[int, ...]], rule: str = "holdout", n:
     return experiment.folder
 
 
-FAR = "No difference from the best machine in this table is larger than chance."
+FAR = "No tested difference from the best machine in this table is larger than chance."
 #: Errors of the machines, rule of the splits, and expected cells.
 MARKED = [
     ({"svm": (10, 12, 11, 14, 9), "rmm": (11, 11, 12, 13, 9)}, "holdout", ["**88.8", "**88.8"]),
