@@ -23,6 +23,10 @@ from mmbench.machines.base.voting import class_pairs, encode_labels
 Splits = list[tuple[NDArray, NDArray]]
 
 
+#: Class index of rows whose class has no training rows; -1 is the index of rows without labels.
+UNSEEN = -2
+
+
 class Fold(NamedTuple):
     """The training rows and the held-out rows of one inner split, as indices.
 
@@ -63,7 +67,8 @@ class SearchRows:
     """The rows of a grid search: first the training rows, then rows used for validation only.
 
     The attribute `y` contains the label of each row. The attribute `labels` contains the index of
-    the label in `classes`, or -1 for a row of a class without training rows.
+    the label in `classes`, or `UNSEEN` for a row of a class without training
+    rows.
 
     Parameters
     ----------
@@ -90,7 +95,7 @@ class SearchRows:
         self._on_rest = cut.folds is None and cut.split is None
         kept = slice(None) if self._on_rest else slice(self.n_train)
         classes, _ = encode_labels(y[: self.n_train])  # ValueError if there is only one class
-        labels = np.where(np.isin(y, classes), np.searchsorted(classes, y), -1)
+        labels = np.where(np.isin(y, classes), np.searchsorted(classes, y), UNSEEN)
         self.classes, self.y, self.labels = classes, y[kept], labels[kept]
         self.pairs, self._cut, self._steps = class_pairs(len(classes)), cut, steps
         self._set_rows(X[kept] if steps is not None else _as_floats(X)[kept])
