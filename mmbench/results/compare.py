@@ -44,6 +44,8 @@ from mmbench.results.frames import Results
 from mmbench.results.pairwise import counts_of, split_rule
 from mmbench.results.statistics import z_value
 
+__all__ = ["Changes"]
+
 if TYPE_CHECKING:
     import pandas as pd
 

@@ -46,6 +46,8 @@ from mmbench.results.splits import CODE, SECONDS, counts_of_rows, value_of
 from mmbench.results.statistics import fit_line, pair_accuracies, pair_points
 from mmbench.selection.metrics import METRICS
 
+__all__ = ["Results"]
+
 if TYPE_CHECKING:
     import pandas as pd
     from numpy.typing import NDArray

@@ -106,7 +106,7 @@ def _incomplete(results: Results, metric: str) -> list[str]:
     counts = [pair for keys in every for pair in incomplete(results, keys, metric).items()]
     found = grouped((results.row(key, metric).note or f"n = {n}", key) for key, n in counts)
     texts = [f"Missing splits of {about(results, keys)}: {note}." for note, keys in found.items()]
-    common = "Ranks, differences and tests use common splits, if values of single splits are known."
+    common = "Differences and tests use common splits. There are no ranks where splits are missing."
     return [*texts, common] if texts else []
 
 
