@@ -122,7 +122,7 @@ def table(
     output = None if output is None else Path(output)
     fmt, metrics = _format(output, fmt, TABLE_FORMATS), tuple(metrics)
     check_names(layout, metrics)
-    read = beside(read_results(_paths(results), mix, say, include_failed))
+    read = _side_by_side(results, mix, say, include_failed)
     read = [narrowed(one, only) for one in read]
     text = draw_tables(read, fmt, layout, say, metrics, bold, block, caption)
     if output is not None:
@@ -289,7 +289,7 @@ def report(
     """
     from mmbench.tables.report import write_report
 
-    return write_report(beside(read_results(_paths(results), mix, say)), Path(output), say)
+    return write_report(_side_by_side(results, mix, say), Path(output), say)
 
 
 def export(
@@ -401,6 +401,16 @@ def clean(results: Folders, remove: bool = False) -> list[str]:
             else f"{store.folder}: {len(paths)} files ({megabytes:.1f} MB) {verb}"
         )
     return lines
+
+
+def _side_by_side(
+    results: Folders, mix: bool, say: Say, include_failed: bool = False
+) -> list[Results]:
+    """Return results, side by side if each is given by a path of its own; see `beside`."""
+    paths = _paths(results)
+    found = read_results(paths, mix, say, include_failed)
+    inside = (list(folders_in(path)) for path in paths)
+    return beside(found, {own[0].resolve() for own in inside if len(own) == 1})
 
 
 def _paths(results: Folders) -> list[Path]:

@@ -8,7 +8,9 @@ them.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Set as AbstractSet
 from dataclasses import replace
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -26,17 +28,19 @@ if TYPE_CHECKING:
 Splits = Mapping[str, tuple[int, int, int]]
 
 
-def beside(results: Sequence[Results]) -> list[Results]:
+def beside(results: Sequence[Results], named: AbstractSet[Path]) -> list[Results]:
     """Return the results, with each guest as columns of the first host that has its splits.
 
     An experiment is a guest of an earlier experiment if the two have different names and some
-    places in common. A guest of which some cells have no place in the host is also returned as it
-    is, like other experiments, so that no cell is lost.
+    places in common, and if both folders are in `named`. A guest of which some cells have no place
+    in the host is also returned as it is, like other experiments, so that no cell is lost.
     """
     hosts: list[Results] = []
     for guest in results:
         whole = False
         for k, host in enumerate(hosts):
+            if not {guest.folder.resolve(), host.folder.resolve()} <= named:
+                continue
             if guest.name != host.name and (joined := _joined(host, guest)) is not None:
                 hosts[k], whole = joined
                 break

@@ -212,7 +212,7 @@ def partly_run(results):
 
 def test_differences_are_those_of_common_splits_and_there_are_no_ranks(partly_run):
     text = table(partly_run.folder, layout="comparison")
-    assert "mean rank" not in text and "There are no ranks where splits are missing." in text
+    assert "| mean rank" not in text and "There are no ranks where splits are missing." in text
     assert cells_of(text, "RMM")[1:3] == ["2", "+1.00"]
     assert cells_of(text, "M4")[1:3] == ["2", "−50.00"]
     assert "- Missing splits of RMM on iris, wine (rbf): 2 of 4 splits done, 2 not run." in text
