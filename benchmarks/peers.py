@@ -12,7 +12,8 @@ linear    SVM on 20, 200 and 2000 generated features and on documents with 38 of
 lda       LDA on ten times the rows with 500 generated features; LinearDiscriminantAnalysis of
           scikit-learn with the solver "lsqr"
 programs  the other machines on Heart, Pima and German, linear and RBF; their reference solvers
-          (Clarabel, HiGHS, dense linear algebra)
+          (Clarabel, HiGHS, dense linear algebra); M4, MMRM and MPM for several penalties, and
+          the M4 as one cone program of Clarabel; its reference for one penalty
 search    five folds of a grid on Image and USPS; GridSearchCV of scikit-learn over the estimator
 growth    all machines, RBF on the parity of digits and linear on ten times the rows with 54
           features, relative to the SVM
@@ -75,6 +76,13 @@ WARM_UP_ROWS = 500
 MACHINES = ("svm", "rmm", "sigma_svm", "mmrm", "m4", "mpm", "mempm", "lda", "fsvm", "rsvm_plus")
 MACHINES += ("rsvm_mu_plus", "mrsvm", "klda", "lssvm", "mamc")
 LINEAR_ONLY = ("lda",)
+#: Parameter in place of C, and its values in the task `programs`. The column C of the file contains
+#: the value.
+PENALTIES = {
+    "m4": ("C_factor", (3, 30, 300)),
+    "mmrm": ("C_factor", (3, 30, 300)),
+    "mpm": ("ridge", (1e-8, 1e-4, 1e-2)),
+}
 #: Divisor of gamma, by data set: the number of features, or 1 if they are not scaled to [-1, 1].
 WIDTHS = {"mnist": 1024, "letter": 4, "ida_banana": 1}
 GRID = {"C": [0.1, 1.0, 10.0, 100.0], "gamma": [0.01, 0.1, 1.0]}
@@ -99,12 +107,15 @@ def cells(task, n):
         problem = {"machine": "lda", "data": "generated", "n": 10 * n, "d": 500}
         yield cell | problem, ("mmbench", "LinearDiscriminantAnalysis")
     elif task == "programs":
-        for machine, data, gamma in itertools.product(
-            MACHINES[1:-1], ("heart", "pima", "german"), (0.0, 0.05)
-        ):
-            if not (gamma and machine in LINEAR_ONLY):
-                problem = {"machine": machine, "data": data, "gamma": gamma}
-                yield cell | problem, ("mmbench", "reference")
+        for machine, data in itertools.product(MACHINES[1:-1], ("heart", "pima", "german")):
+            gammas = (0.0,) if machine in LINEAR_ONLY else (0.0, 0.05)
+            gammas = (0.0, 0.05, 0.005) if machine in PENALTIES else gammas
+            for C, gamma in itertools.product(PENALTIES.get(machine, ("C", (1,)))[1], gammas):
+                problem = {"machine": machine, "data": data, "C": C, "gamma": gamma}
+                others = ("reference",)
+                if machine == "m4":  # the reference searches over rho, for up to a minute
+                    others = ("clarabel", *others * (C == 3))
+                yield cell | problem, ("mmbench", *others)
     elif task == "search":
         for machine, data in itertools.product(("svm", "rmm", "lssvm"), ("ida_image", "usps")):
             names = ("mmbench", "GridSearchCV", *["GridSearchCV of SVC"] * (machine == "svm"))
@@ -222,12 +233,14 @@ def estimator(cell, contender):
         from mmbench.machines import make_machine
 
         given = {"kernel": "rbf", "gamma": gamma} if gamma else {"kernel": "linear"}
-        if contender == "reference":
-            given["solver"] = "reference"
+        if contender in ("reference", "clarabel"):
+            given["solver"] = contender
         machine, share = machine_of(cell, contender), contender.partition(" ")[2]
         if share:
             given["B_fraction"] = float(share)
-        if machine not in ("mmrm", "m4") and "C" in make_machine(machine).get_params():
+        if machine in PENALTIES and cell["task"] == "programs":
+            given[PENALTIES[machine][0]] = C
+        elif machine not in PENALTIES and "C" in make_machine(machine).get_params():
             given["C"] = C
         return make_machine(machine, **given)
     if contender == "libsvm":

@@ -30,6 +30,7 @@ extensions = [
     "sphinx_gallery.gen_gallery",
     "beside",
     "cards",
+    "columns",
     "commands",
     "mathml",
     "pictures",

@@ -5,9 +5,11 @@ from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from mmbench.commands.audit import audit as audit
     from mmbench.commands.certify import certify as certify
     from mmbench.commands.cite import cite as cite
     from mmbench.commands.easy import easy as easy
+    from mmbench.commands.outputs import compare as compare
     from mmbench.commands.outputs import export as export
     from mmbench.commands.outputs import figure as figure
     from mmbench.commands.outputs import report as report
@@ -18,6 +20,7 @@ if TYPE_CHECKING:
     from mmbench.machines import FSVM as FSVM
     from mmbench.machines import KLDA as KLDA
     from mmbench.machines import LDA as LDA
+    from mmbench.machines import LDM as LDM
     from mmbench.machines import LSSVM as LSSVM
     from mmbench.machines import M4 as M4
     from mmbench.machines import MAMC as MAMC
@@ -36,16 +39,17 @@ if TYPE_CHECKING:
 
 #: Classes that ``from mmbench import *`` imports. Functions such as `run` are not listed, since
 #: they would replace functions of the importing module that have these names.
-__all__ = ["FSVM", "KLDA", "LDA", "LSSVM", "M4", "MAMC", "MEMPM", "MMRM", "MPM", "MRSVM", "RMM"]
-__all__ += ["SVM", "RSVMMuPlus", "RSVMPlus", "SigmaSVM"]
+__all__ = ["FSVM", "KLDA", "LDA", "LDM", "LSSVM", "M4", "MAMC", "MEMPM", "MMRM", "MPM", "MRSVM"]
+__all__ += ["RMM", "SVM", "RSVMMuPlus", "RSVMPlus", "SigmaSVM"]
 __version__ = "1.0.0"
 
 #: Module that defines each public function.
 FUNCTIONS = {
     "run": "mmbench.commands.run",
     "easy": "mmbench.commands.easy",
-    **dict.fromkeys(("table", "figure", "report", "export"), "mmbench.commands.outputs"),
+    **dict.fromkeys(("table", "figure", "compare", "report", "export"), "mmbench.commands.outputs"),
     "load": "mmbench.results",
+    "audit": "mmbench.commands.audit",
     "certify": "mmbench.commands.certify",
     "cite": "mmbench.commands.cite",
     "refit": "mmbench.commands.refit",

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 from helpers.serial_executor import SerialExecutor
-from hypothesis import settings
+from hypothesis import Phase, settings
 
 from mmbench.commands import run as launch
 from mmbench.datasets import load_dataset
@@ -20,11 +20,12 @@ os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 
 ROOT = Path(__file__).resolve().parents[1]
 
-# The same examples on every run; HYPOTHESIS_PROFILE=random looks for others. No deadline: a busy
-# machine is no fault of the code.
-settings.register_profile("same", derandomize=True, deadline=None)
+# Only the stated examples, since what Hypothesis draws differs between its versions. The nightly
+# job draws others with HYPOTHESIS_PROFILE=random. No deadline: a busy machine is no fault of the
+# code.
+settings.register_profile("stated", phases=[Phase.explicit], deadline=None)
 settings.register_profile("random", deadline=None)
-settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "same"))
+settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "stated"))
 
 
 COMPILE = """

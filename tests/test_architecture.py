@@ -48,3 +48,12 @@ def test_no_two_classes_and_no_dict_and_another_constant_share_a_name():
     assert shared == set()
     # the statuses of Clarabel and of HiGHS have one meaning
     assert {name for name in dicts if len(constants[name]) > 1} == {"STATUS"}
+
+
+def test_property_tests_state_their_examples():
+    """Hypothesis draws none by default: a test without stated examples would run nothing."""
+    for path in sorted((ROOT / "tests").rglob("test_*.py")):
+        for node in ast.parse(path.read_text(encoding="utf-8")).body:
+            if isinstance(node, ast.FunctionDef):
+                names = {ast.unparse(each).split("(")[0] for each in node.decorator_list}
+                assert "given" not in names or "examples" in names, f"{path}: {node.name}"

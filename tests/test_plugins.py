@@ -32,11 +32,11 @@ LAYOUT = '''\
 """The names of the machines."""
 
 from mmbench.tables.compose import compose
-from mmbench.tables.table import Column, Grid
+from mmbench.tables.text import Column, Grid
 
 
-def layout(sheet):
-    return compose(sheet, "Names", [Grid((Column("name"),), [[m] for m in sheet.machines])])
+def layout(results):
+    return compose(results, "Names", [Grid((Column("name"),), [[m] for m in results.columns])])
 '''
 FIGURE = '''\
 """An empty picture."""

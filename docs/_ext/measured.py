@@ -1,18 +1,17 @@
 """Results of the reference runs: a table for a machine's page, and a page for each experiment.
 
-All numbers are read from ``results/reference/*/table.csv`` when the pages are built.
+All numbers are rows of the frame ``cells`` of ``results/reference/*`` when the pages are built.
 """
 
 from __future__ import annotations
 
-import csv
 import html
-import re
 import shutil
-from collections.abc import Iterator
-from dataclasses import dataclass
-from functools import cache
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from functools import cache, partial
 from pathlib import Path
+from textwrap import indent, shorten
 
 from docutils import nodes
 from docutils.statemachine import StringList
@@ -20,90 +19,44 @@ from sphinx.application import Sphinx
 from sphinx.util.docutils import SphinxDirective
 
 from mmbench.commands.listing import config_rows
-from mmbench.config.read import load_config
 from mmbench.machines import alias_of
-from mmbench.resources import CONFIGS
-from mmbench.results.published import published_rows
+from mmbench.results.cells import METRIC, Row, rows_of
+from mmbench.results.folder import FACTS, read_reference
+from mmbench.results.frames import Results
+from mmbench.tables.build import laid_out, tables_of
 from mmbench.tables.figures import title_of
-from mmbench.tables.layouts import find_layout
+from mmbench.tables.figures.published_values import DIFFERENCES, ERROR_RATE, prints_error_rates
+from mmbench.tables.render import markdown_grid, to_markdown
+from mmbench.tables.text import CERTIFICATES, SETTINGS, Grid, Table, join, plain
 
 REFERENCE = Path(__file__).resolve().parents[2] / "results" / "reference"
-#: Metric of tables that print error rates in per cent, that is, 100 minus the accuracy.
-ERROR_RATE = "error_pct"
-UNITS = {"accuracy_pct": "%", ERROR_RATE: "% errors", "errors_count": "errors"}
+#: Names of the reference runs.
+NAMES = sorted(path.parent.name for path in REFERENCE.glob(f"*/{FACTS}"))
+UNITS = {METRIC: "%", ERROR_RATE: "% errors", "errors_count": "errors"}
 
 
 @cache
-def prints_error_rates(experiment: str) -> bool:
-    """Return whether the tables of an experiment and of its paper contain error rates."""
-    path = CONFIGS / f"{experiment}.yaml"
-    paper = find_layout(load_config(path).layout).published if path.is_file() else ""
-    return bool(paper) and any(row["metric"] == ERROR_RATE for row in published_rows(paper))
+def reference(name: str) -> Results:
+    """Return the results of a reference run in the layout of its experiment."""
+    return laid_out(read_reference(REFERENCE / name))
 
 
-def as_printed(metric: str, value: float, error_rates: bool) -> tuple[str, float]:
-    """Return a metric and its value as the table prints them."""
-    if error_rates and metric == "accuracy_pct":
-        return ERROR_RATE, 100 - value
-    return metric, value
+def printed_rows(results: Results) -> list[Row]:
+    """Return the rows of the frame ``cells`` with the metric that the table of a place prints.
 
-
-@dataclass(frozen=True)
-class Cell:
-    """One cell of a reference table: a machine on a data set with a kernel."""
-
-    place: tuple[str, ...]
-    column: str
-    metric: str
-    measured: float
-    published: float | None
-    in_band: bool | None
-    status: str
-
-    @property
-    def away(self) -> float:
-        """Absolute difference between the measured and the published value."""
-        return 0.0 if self.published is None else abs(self.measured - self.published)
-
-    def __str__(self) -> str:
-        unit = UNITS[self.metric]
-        where = ", ".join(part for part in self.place if part)
-        return f"{where}: {self.measured:.4g} here, {self.published:g} {unit} published"
-
-
-def cells(folder: Path) -> list[Cell]:
-    """Return the printed cells of an experiment.
-
-    The metric of a cell is the metric in which the paper states results of the same data set and
-    kernel, or else the accuracy.
+    This metric is the metric in which the paper states results of the place, or else the accuracy.
     """
-    error_rates = prints_error_rates(folder.name)
-    with (folder / "table.csv").open(encoding="utf-8") as file:
-        rows = [row for row in csv.DictReader(file) if row["metric"] in UNITS and row["measured"]]
-    found, shown, first = [], {}, {}
-    for row in rows:
-        degree = f"degree {row['degree']}" if row["degree"] else ""
-        size = f"{row['size']} rows" if row.get("size") else ""
-        metric, measured = as_printed(row["metric"], float(row["measured"]), error_rates)
-        published = float(row["published"]) if row["published"] else None
-        if published is not None:
-            _, published = as_printed(row["metric"], published, error_rates)
-        cell = Cell(
-            (row["dataset"], row["kernel"], degree, size),
-            row["machine"],
-            metric,
-            measured,
-            published,
-            {"True": True, "False": False}.get(row["in_band"]),
-            row["status"],
-        )
-        found.append(cell)
-        first.setdefault(cell.place, metric)
-        if published is not None:
-            shown.setdefault(cell.place, metric)
+    cells = results.cells[results.cells.metric.isin([*DIFFERENCES])]
+    rows = [row for row in rows_of(cells) if row.measured is not None]
     # all machines of a place are compared by one metric, also machines without a published value
-    metrics = {**first, **shown}
-    return [cell for cell in found if cell.metric == metrics[cell.place]]
+    stated = [row for row in rows if row.published is not None]
+    metrics = {place_of(row): row.metric for row in reversed([*stated, *rows])}
+    return [row for row in rows if row.metric == metrics[place_of(row)]]
+
+
+def place_of(row: Row) -> tuple:
+    """Return the place of a row."""
+    return row.key._replace(machine="")
 
 
 def lines_of(machines: set[str]) -> Iterator[list[str]]:
@@ -112,49 +65,53 @@ def lines_of(machines: set[str]) -> Iterator[list[str]]:
     A variant of a machine is shown only if a paper has results of the variant. Rows without any
     comparison are left out.
     """
-    for folder in sorted(REFERENCE.iterdir()):
-        if not (folder / "table.csv").is_file():
-            continue
-        experiment = cells(folder)
-        svm = {cell.place: cell for cell in experiment if cell.column == "svm"}
-        columns = dict.fromkeys(cell.column for cell in experiment)
-        for column in columns:
-            own = [cell for cell in experiment if cell.column == column]
-            shown = column in machines or any(cell.in_band is not None for cell in own)
+    for name in NAMES:
+        results = reference(name)
+        rows = printed_rows(results)
+        svm = {place_of(row): row for row in rows if row.machine == "svm"}
+        for column in dict.fromkeys(row.machine for row in rows):
+            own = [row for row in rows if row.machine == column]
+            shown = column in machines or any(row.in_band is not None for row in own)
             if shown and alias_of(column).machine in machines:
-                line = _line(column, own, svm)
-                if set(line[2:]) != {"–"}:
-                    yield [f"[{folder.name}](/tables/{folder.name})", *line]
+                compared = _compared(results, own, {} if column == "svm" else svm)
+                if {*compared} != {"–"}:
+                    label = alias_of(column).label or column
+                    yield [f"[{name}](/tables/{name})", label, str(len(own)), *compared]
 
 
-def _line(column: str, own: list[Cell], svm: dict[tuple[str, ...], Cell]) -> list[str]:
-    compared = [cell for cell in own if cell.in_band is not None]
-    near = sum(bool(cell.in_band) for cell in compared)
-    farthest = max((c for c in compared if not c.in_band), key=lambda c: c.away, default=None)
-    pairs = [(cell, svm[cell.place]) for cell in own if cell.place in svm and column != "svm"]
-    wins = sum(_better(cell.measured, other.measured, cell.metric) for cell, other in pairs)
+def _compared(results: Results, own: list[Row], svm: dict[tuple, Row]) -> list[str]:
+    """Return how the rows of a column compare with published values and with the SVM."""
+    near = [row.in_band for row in own if row.in_band is not None]
+    outside = [row for row in own if row.in_band is False]
+    farthest = max(outside, key=lambda row: abs(row.measured - row.published), default=None)
+    pairs = [(row, svm[place_of(row)]) for row in own if place_of(row) in svm]
+    both = [(a, b) for a, b in pairs if None not in (a.published, b.published)]
     return [
-        alias_of(column).label or column,
-        str(len(own)),
-        f"{near} of {len(compared)}" if compared else "–",
-        str(farthest) if farthest else "–",
-        f"{wins} of {len(pairs)}" if pairs else "–",
-        _published_wins(pairs),
+        _share(near),
+        text_of(farthest, prints_error_rates(results.layout)) if farthest else "–",
+        _share([better(a.measured, b.measured, a.metric) for a, b in pairs]),
+        _share([better(a.published, b.published, a.metric) for a, b in both]),
     ]
 
 
-def _published_wins(pairs: list[tuple[Cell, Cell]]) -> str:
-    both = [
-        (a.published, b.published, a.metric)
-        for a, b in pairs
-        if a.published is not None and b.published is not None
-    ]
-    wins = sum(_better(ours, theirs, metric) for ours, theirs, metric in both)
-    return f"{wins} of {len(both)}" if both else "–"
+def _share(flags: Sequence[bool]) -> str:
+    return f"{sum(flags)} of {len(flags)}" if flags else "–"
 
 
-def _better(ours: float, theirs: float, metric: str) -> bool:
-    return ours > theirs if metric == "accuracy_pct" else ours < theirs
+def better(ours: float, theirs: float, metric: str) -> bool:
+    """Return whether the first value of a metric is better than the second."""
+    return ours > theirs if metric == METRIC else ours < theirs
+
+
+def text_of(row: Row, error_rates: bool) -> str:
+    """Return the place, the measured and the published value of a row as its table prints them."""
+    metric, values = row.metric, (row.measured, row.published)
+    if error_rates and metric == METRIC:
+        metric, values = ERROR_RATE, (100 - row.measured, 100 - row.published)
+    degree = f"degree {row.degree}" if row.degree else ""
+    size = f"{row.size} rows" if row.size else ""
+    place = ", ".join(filter(None, (row.dataset, row.kernel, degree, size)))
+    return f"{place}: {values[0]:.4g} here, {values[1]:g} {UNITS[metric]} published"
 
 
 HEAD = (
@@ -168,6 +125,24 @@ HEAD = (
 )
 
 
+def parsed(directive: SphinxDirective, lines: Sequence[str]) -> list[nodes.Node]:
+    """Return lines of Markdown as nodes."""
+    node = nodes.container()
+    source = StringList(lines, source=directive.name)
+    directive.state.nested_parse(source, directive.content_offset, node)
+    return node.children
+
+
+def parsed_table(
+    directive: SphinxDirective, head: Sequence[str], rows: Sequence[Sequence[str]]
+) -> list[nodes.Node]:
+    """Return a table with cells in Markdown as nodes."""
+    text = [head, ["---"] * len(head), *rows]
+    return parsed(
+        directive, [f"| {' | '.join(cell.replace('|', '/') for cell in row)} |" for row in text]
+    )
+
+
 class Measured(SphinxDirective):
     """``{measured} MACHINE ...``: the results of machines in the reference runs."""
 
@@ -179,11 +154,7 @@ class Measured(SphinxDirective):
         rows = list(lines_of(set(self.arguments)))
         if not rows:
             raise self.error(f"no reference run has a column of {' or '.join(self.arguments)}")
-        text = [HEAD, ["---"] * len(HEAD), *rows]
-        lines = [f"| {' | '.join(cell.replace('|', '/') for cell in row)} |" for row in text]
-        node = nodes.container()
-        self.state.nested_parse(StringList(lines, source="measured"), self.content_offset, node)
-        return node.children
+        return parsed_table(self, HEAD, rows)
 
 
 #: Page that explains the results of an experiment, by the name of the experiment.
@@ -193,31 +164,23 @@ EXPLAINED = {
     "verdict": "verdict",
     "verdict_large": "verdict",
 }
-#: A table is folded if it has more than ROWS rows, and a note if it has at least LETTERS letters.
+#: A block is folded if it has more than ROWS rows, and a note if it has at least LETTERS letters.
 ROWS, LETTERS = 10, 400
-#: Beginnings of the captions of tables that are folded at any size.
-FOLDED = ("Parameter grids", "Selected parameters", "Certificates")
-TABLE = re.compile(r"^(?:\|.*\n)+", re.M)
-CAPTIONED = re.compile(r"^\*\*(.+)\*\*\n\n((?:\|.*\n)+)", re.M)
 
 
-def folded(section: str) -> str:
-    """After the first table of a section, fold long tables, `FOLDED` tables and long notes."""
-    first = TABLE.search(section)
-    end = first.end() if first else 0
-    below = CAPTIONED.sub(_fold_table, section[end:])
-    return section[:end] + re.sub(rf"^- (.{{{LETTERS},}})$", _fold_note, below, flags=re.M)
+def folded(table: Table, part: Grid | str, text: str) -> str:
+    """Return the Markdown text of a block or a note, folded if the part is long.
 
-
-def _fold_table(table: re.Match[str]) -> str:
-    rows = table[2].count("\n") - 2
-    if rows <= ROWS and not table[1].startswith(FOLDED):
-        return table[0]
-    return fold(f"{table[1]} ({rows} rows)", table[2]) + "\n"
-
-
-def _fold_note(note: re.Match[str]) -> str:
-    return "- " + fold(f"{note[1][:90].rpartition(' ')[0]} …", note[1]).replace("\n\n", "\n\n  ")
+    Blocks of settings and certificates are folded at any size. The first block is never folded.
+    """
+    if isinstance(part, str):
+        if len(part) < LETTERS:
+            return text
+        return indent(fold(shorten(part, 90, placeholder=" …"), text), "  ").lstrip()
+    small = len(part.rows) <= ROWS and part.kind not in (SETTINGS, CERTIFICATES)
+    if part is table.grids[0] or small:
+        return text
+    return fold(join(plain(part.caption), f"({len(part.rows)} rows)"), markdown_grid(part))
 
 
 def fold(summary: str, text: str) -> str:
@@ -230,22 +193,18 @@ def write_pages(app: Sphinx) -> None:
     target = Path(app.srcdir) / "tables"
     shutil.rmtree(target, ignore_errors=True)
     target.mkdir()
-    names = sorted(path.parent.name for path in REFERENCE.glob("*/table.md"))
     about = dict(config_rows())
-    for name in names:
-        text = (REFERENCE / name / "table.md").read_text(encoding="utf-8")
-        title, _, body = re.sub(r"^## [\w-]+: ", "", text).partition("\n")
-        pictures = []
+    for name in NAMES:
+        head = f"# {about[name]}\n\nThe experiment `{name}`. Run again with `mmbench run {name}`."
+        head += f" Explained in [](/{EXPLAINED[name]}.md)." if name in EXPLAINED else ""
+        parts = [f"{head}\n"]
         for figure in sorted((REFERENCE / name).glob("*.[ps][nv]g")):
             shutil.copy(figure, target / f"{name}_{figure.name}")
             shown = title_of(name if figure.stem == "figure" else figure.stem).rstrip(".")
-            pictures.append(f"![{shown}]({name}_{figure.name})\n\n*{shown}.*\n")
-        head = f"# {about[name]}\n\nThe experiment `{name}`: {title}. "
-        head += f"Run again with `mmbench run {name}`."
-        head += f" Explained in [](/{EXPLAINED[name]}.md).\n\n" if name in EXPLAINED else "\n\n"
-        sections = "\n## More of ".join(map(folded, body.split("\n## ")))
-        page = head + "\n".join(pictures) + sections
-        (target / f"{name}.md").write_text(page, encoding="utf-8")
+            parts.append(f"![{shown}]({name}_{figure.name})\n\n*{shown}.*\n")
+        for table in tables_of(reference(name)):
+            parts.append(to_markdown(replace(table, experiment=""), partial(folded, table)))
+        (target / f"{name}.md").write_text("\n".join(parts), encoding="utf-8")
 
 
 def setup(app: Sphinx) -> dict[str, bool]:

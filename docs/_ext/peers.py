@@ -40,6 +40,7 @@ NAMES = {
     "LinearSVC": "LinearSVC (liblinear)",
     "LinearDiscriminantAnalysis": "LinearDiscriminantAnalysis (lsqr)",
     "reference": "reference solver",
+    "clarabel": "one cone program of Clarabel",
     "rmm 0.1": "RMM, B near 1",
 }
 #: Headings of the first table columns, by the column name in the file.
@@ -154,12 +155,12 @@ def growth() -> Rows:
             ]
 
 
-def slope(own: pd.DataFrame) -> float:
-    """Return the exponent of n between the two largest sizes; NaN if there is one size."""
-    last = own.sort_values("n").iloc[-2:]
+def slope(own: pd.DataFrame, size: str = "n") -> float:
+    """Return the exponent of the size between the two largest sizes; NaN if there is one size."""
+    last = own.sort_values(size).iloc[-2:]
     if len(last) < 2:
         return np.nan
-    return float(np.diff(np.log(last.seconds))[0] / np.diff(np.log(last.n))[0])
+    return float(np.diff(np.log(last.seconds))[0] / np.diff(np.log(last[size]))[0])
 
 
 def first() -> Rows:
@@ -264,6 +265,57 @@ def mmrm_grid() -> Rows:
     yield list(map(str, cells.values()))
 
 
+def tests_over_splits() -> Rows:
+    """Yield the levels and the power of tests over splits, from ``tests_over_splits.csv``."""
+    table = pd.read_csv(FILE.with_name("tests_over_splits.csv"))
+    shifts = ("0.5", "1", "2", "4")
+    heads = ["paired t-test: level", "corrected t-test: level", "power", "rule: level", "power"]
+    yield ["Protocol", *heads]
+    yield ["---", *["---:"] * len(heads)]
+    for protocol, own in table.groupby("protocol", sort=False):
+        spread = np.sqrt((own.rule * (100 - own.rule) / own.pools).sum()) / len(own)
+        texts = [level_of(own.t), level_of(own.nb), powers(own, "nb", shifts)]
+        yield [
+            str(protocol),
+            *texts,
+            f"{level_of(own.rule)} ± {spread:.1f}",
+            powers(own, "rule", shifts),
+        ]
+
+
+def level_of(values: pd.Series) -> str:
+    """Return a mean percentage, or a dash without values."""
+    return "–" if values.isna().all() else f"{values.mean():.1f}"
+
+
+def powers(own: pd.DataFrame, test: str, shifts: tuple[str, ...]) -> str:
+    """Return the mean percentages of found differences."""
+    means = own[[f"{test} {shift}" for shift in shifts]].mean()
+    return "–" if means.isna().any() else "\u2002".join(f"{mean:.0f}" for mean in means)
+
+
+def m4_complexity() -> Rows:
+    """Yield the exponents of the M4's times, from ``m4_complexity.csv``."""
+    texts = {
+        "interior point": "interior point (default)",
+        "cone program": "cone program, one cone per class",
+        "rho search": "reference: the same, one program per ρ",
+        "cone per row": "cone program for one ρ, one cone per row",
+    }
+    table = pd.read_csv(FILE.with_name("m4_complexity.csv"))
+    heads = ["Exponent of N", "largest N × n: CPU s", "Exponent of n", "largest N × n: CPU s"]
+    yield ["Algorithm", *heads]
+    yield ["---", *["---:"] * 4]
+    for route, whole in table.groupby("route", sort=False):
+        row = [texts[route]]
+        for series, size in (("rows", "n"), ("features", "d")):
+            own = whole[whole.series == series].sort_values(size)
+            last = own.iloc[-1]
+            power = f"{slope(own, size):.1f}".replace("-", "−")
+            row += [power, f"{last.n:,} × {last.d:,}: {short(last.seconds)}"]
+        yield row
+
+
 class Peers(SphinxDirective):
     """``{peers} TASK``: CPU times of a task; ``{peers} TASK excess``: largest excess objectives."""
 
@@ -283,6 +335,8 @@ class Peers(SphinxDirective):
             "gaps_rbf": partial(gaps, "rbf"),
             "runner": runner,
             "mmrm_grid": mmrm_grid,
+            "tests_over_splits": tests_over_splits,
+            "m4_complexity": m4_complexity,
         }
         rows = special[task]() if task in special else compared(task, bool(excess))
         lines = [f"| {' | '.join(row)} |" for row in rows]

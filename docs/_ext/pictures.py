@@ -7,10 +7,12 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable
+from functools import cache
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pandas as pd
 from docutils import nodes
 from matplotlib import rc_context
 from matplotlib.axes import Axes
@@ -22,6 +24,7 @@ from sphinx.transforms import SphinxTransform
 from mmbench.machines import (
     KLDA,
     LDA,
+    LDM,
     LSSVM,
     M4,
     MAMC,
@@ -138,6 +141,32 @@ def rmm(canvas: Figure) -> None:
         axes.set_title(f"{name}: decisions from {-largest:.1f} to {largest:.1f}")
 
 
+def rmm_scaling(canvas: Figure) -> None:
+    """Figure 1 of the paper: one direction is scaled, and the SVM turns to this direction."""
+    random = np.random.RandomState(1)
+    y = np.repeat([-1, 1], 40)
+    X = np.column_stack([random.uniform(0.05, 1, 80) * y, 0.3 * y])  # two parallel lines
+    axes = panels(canvas, 6, 3, narrow=3)
+    for above, below, scale in zip(axes[:3], axes[3:], (1, 3, 10), strict=True):
+        Z = X * [scale, 1]
+        points(above, X, y)
+        above.set(aspect="auto", ylim=(-0.7, 0.7), title=f"scale {scale}")
+        machines = (
+            (ORANGE, 1, SVM(C=1e3, kernel="linear")),
+            (GREEN, 0, RMM(C=1e3, B=1.05, kernel="linear")),
+        )
+        for colour, height, machine in machines:
+            w, b = line_of(machine.fit(Z, y))
+            level(above, (w * [scale, 1], b), color=colour)
+            f = machine.decision_function(Z)
+            for label, marker in ((-1, "s"), (1, "o")):
+                own = f[y == label]
+                heights = np.full(len(own), height)
+                below.scatter(own, heights, s=10, c=colour, marker=marker, alpha=0.5, lw=0)
+        below.set(yticks=[0, 1], yticklabels=["RMM", "SVM"], ylim=(-0.6, 1.6))
+        below.set_xlabel("decision value")
+
+
 def sigma_svm(canvas: Figure) -> None:
     """The direction of w for several penalties on the spread."""
     X, y = strips()
@@ -149,6 +178,26 @@ def sigma_svm(canvas: Figure) -> None:
         name = f"D = {D:g}: f has deviation {spread:.2f}"
         level(axes, line_of(machine), ls=dashes, label=name)
     legend(axes)
+
+
+def ldm(canvas: Figure) -> None:
+    """The SVM and the LDM, with the distribution of their margins."""
+    X, y = strips()
+    machines = (
+        SVM(C=100, kernel="linear"),
+        LDM(C=100, lambda_1=30, lambda_2=0.1, kernel="linear"),
+    )
+    axes = panels(canvas, 4, 2, narrow=2)
+    bins = np.linspace(-0.5, 3.5, 33)
+    for above, below, machine in zip(axes[:2], axes[2:], machines, strict=True):
+        margins = y * machine.fit(X, y).decision_function(X)
+        relative = margins / margins.mean()
+        points(above, X, y)
+        band(above, line_of(machine), (-1, 1))
+        for label, colour in ((-1, ORANGE), (1, BLUE)):
+            below.hist(relative[y == label], bins, color=colour, alpha=0.55)
+        below.set(xlabel="margin / mean margin", yticks=[])
+        above.set_title(f"{type(machine).__name__}: variance {relative.var():.2f}")
 
 
 def mmrm(canvas: Figure) -> None:
@@ -187,6 +236,49 @@ def minimax(canvas: Figure) -> None:
     for (name, machine), dashes in zip(machines.items(), (":", "--", "-", "-."), strict=True):
         level(axes, line_of(machine.fit(X, y)), ls=dashes, label=name)
     legend(axes)
+
+
+@cache
+def guarantees() -> pd.DataFrame:
+    """Return bounds of the MPM and the accuracies of the worse class, on repeated training sets.
+
+    A class has two values of the first feature, blurred by a tenth of the spread: the distribution
+    with the smallest accuracy for its mean and covariance. The true kappa of the MPM is 1.5.
+    """
+    random, share = np.random.RandomState(0), 1 / (1 + 1.5**2)
+
+    def drawn(n: int) -> tuple[NDArray, NDArray]:
+        y = np.repeat([-1, 1], n)
+        values = np.where(random.uniform(size=2 * n) < share, 0.0, 1.5 + 1 / 1.5)
+        first = y * (values + 0.1 * random.standard_normal(2 * n))
+        return np.column_stack([first, random.standard_normal(2 * n)]), y
+
+    (X, y), found = drawn(2000), []
+    for n, radius, _ in itertools.product((10, 20, 50, 100, 200), ("0", "√(d/n)"), range(50)):
+        machine = MPM(kernel="linear", robust_mean=0.0 if radius == "0" else (2 / n) ** 0.5)
+        right = machine.fit(*drawn(n)).predict(X) == y
+        worse = min(right[y == label].mean() for label in (-1, 1))
+        found.append((n, radius, worse, machine.worst_case_accuracy_[0]))
+    return pd.DataFrame(found, columns=["n", "radius", "worse", "bound"])
+
+
+def guarantee(canvas: Figure) -> None:
+    """The guaranteed accuracy of the MPM by the number of training rows, and how often it holds."""
+    left, right = panels(canvas, 2, 2)
+    for (radius, part), dashes in zip(guarantees().groupby("radius"), DASHES, strict=False):
+        means = part.groupby("n")[["worse", "bound"]].mean()
+        failed = (part.worse < part.bound).groupby(part.n).mean()
+        label = f"robust_mean = {radius}"
+        left.semilogx(means.bound, "o", ls=dashes, ms=3, color=BLUE, label=f"bound, {label}")
+        right.semilogx(100 * failed, "o", ls=dashes, ms=3, color=BLUE, label=label)
+    means = guarantees().groupby("n").worse.mean()
+    left.semilogx(means, "s", ls="-", ms=3, color=ORANGE, label="accuracy of the worse class")
+    left.set(xlabel="training rows per class", ylim=(0, 1), title="Accuracy, mean over 50 draws")
+    right.set(xlabel="training rows per class", ylim=(0, 60), title="Bound not met, % of draws")
+    for axes in (left, right):
+        axes.set_xticks([10, 20, 50, 100, 200], ["10", "20", "50", "100", "200"])
+        axes.minorticks_off()
+        axes.legend(loc="lower right" if axes is left else "upper right")
 
 
 def ellipse(axes: Axes, rows: NDArray, colour: str) -> None:
@@ -298,9 +390,12 @@ PICTURES: dict[str, Callable[[Figure], None]] = {
     "six": six,
     "svm": svm,
     "rmm": rmm,
+    "rmm_scaling": rmm_scaling,
     "sigma_svm": sigma_svm,
+    "ldm": ldm,
     "mmrm": mmrm,
     "minimax": minimax,
+    "guarantee": guarantee,
     "mamc": mamc,
     "least_squares": least_squares,
     "fsvm": fsvm,

@@ -3,7 +3,6 @@
 import os
 import signal
 import sys
-from contextlib import suppress
 from pathlib import Path
 
 EXIT_INTERRUPTED = 130
@@ -27,12 +26,10 @@ def main() -> None:
         if getattr(sys, name) is None:
             setattr(sys, name, open(os.devnull, "w"))  # noqa: SIM115
 
-    # The current folder is added to the import path since it may contain plug-ins. (If the current
-    # folder was deleted, `getcwd` raises OSError.) The folder that contains the package is added
-    # first. Otherwise, if mmbench is installed in editable mode, Dask's processes would import a
-    # file ``mmbench.py`` in the current folder instead of mmbench.
-    with suppress(OSError):
-        sys.path += [e for e in (str(Path(__file__).parents[2]), os.getcwd()) if e not in sys.path]
+    # The processes of Dask find mmbench in this folder, also if mmbench is installed in editable
+    # mode. The current folder is no part of the import path: see `mmbench.plugins.FOLDERS`.
+    if (root := str(Path(__file__).parents[2])) not in sys.path:
+        sys.path.append(root)
     try:
         from mmbench.cli.app import app  # Ctrl-C may interrupt this import
 

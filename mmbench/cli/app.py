@@ -1,14 +1,17 @@
 """The commands of the command line, with their options and their printed output.
 
 The exit code is 0 if all jobs are done. The exit code is 1 if a job failed, if a machine did not
-pass a check, or if a data set could not be fetched or verified. The results of finished jobs are
-stored even if other jobs failed. If the user's input is not valid, the exit code is 2, and a
-message of one line states the reason. The exit code is 130 if the user interrupted the command.
+pass a check, if a data set could not be fetched or verified, or if two results differ. The results
+of finished jobs are stored even if other jobs failed. If the user's input is not valid, the exit
+code is 2, and a message of one line states the reason. The exit code is 3 if two results have no
+cell that can be compared, and 130 if the user interrupted the command.
 Each command imports its modules when the command is called, so that ``mmbench --help`` does not
 wait for the import of scikit-learn.
 """
 
 import errno
+import os
+from contextlib import suppress
 from glob import escape, glob
 from pathlib import Path
 from typing import Any
@@ -139,6 +142,14 @@ def _common(version: bool = flag("--version", "Print the version and exit.")) ->
         raise typer.Exit
 
 
+def _search_here() -> None:
+    """Let classifiers, transformers and machines that the user names lie in the current folder."""
+    from mmbench.plugins import FOLDERS
+
+    with suppress(OSError):  # the current folder was deleted
+        FOLDERS[:] = [os.getcwd()]
+
+
 # -- experiments -------------------------------------------------------------------------------
 
 
@@ -170,6 +181,7 @@ def run(
     del options["configs"], options["dry_run"]
     from mmbench.config.files import load_yaml
 
+    _search_here()
     for name in configs:  # report unknown names and too large experiments before the slow imports
         load_yaml(name, count=not set)
     if dry_run:
@@ -202,6 +214,7 @@ def easy(
     from mmbench.commands import easy as command
     from mmbench.commands.refit import check_file, refit, write
 
+    _search_here()
     if save is not None:
         check_file(save)
     if show:
@@ -234,12 +247,17 @@ def table(
     mix: bool = MIX,
     metric: list[str] | None = option("NAME", "Show auc, mcc, or another metric; repeatable."),
     include_failed: bool = flag("--include-failed", "Include splits with failed fits in means."),
-    no_bold: bool = flag("--no-bold", "Print the best machines without bold type."),
+    no_bold: bool = flag("--no-bold", "Print the best means without bold type."),
+    block: int | None = option("K", "Show only the block with this number, counted from 1."),
+    caption: str = option("TEXT", "Caption of the first block in LaTeX.", default=""),
+    only: list[str] | None = option("dataset=NAME|machine=NAME", "Show only these; repeatable."),
 ) -> None:
     """Print tables of the results, beside the published values."""
     from mmbench.commands.outputs import table as build
 
-    text = build(results, fmt, layout, output, mix, say, metric or (), include_failed, not no_bold)
+    shown: dict[str, Any] = {"block": block, "caption": caption, "only": only or ()}
+    options = (mix, say, metric or (), include_failed, not no_bold)
+    text = build(results, fmt, layout, output, *options, **shown)
     if output is None:
         echo(text.removesuffix("\n"))
 
@@ -256,6 +274,23 @@ def figure(
     from mmbench.commands.outputs import figure as draw
 
     echo(draw(name, results, output, say))
+
+
+@app.command()
+def compare(
+    before: Path = argument("A", "Earlier result: a folder, reference/NAME, or a table as CSV."),
+    after: Path = argument("B", "Later result of the same experiments."),
+) -> None:
+    """Compare two results, cell by cell, and print the differences.
+
+    Exit codes: 0 if the results agree, 1 if a cell differs or is missing, 3 if nothing could be
+    compared.
+    """
+    from mmbench.commands import outputs
+
+    changes = outputs.compare(before, after, say)
+    echo(outputs.comparison_text(changes))
+    raise typer.Exit(changes.exit_code)
 
 
 @app.command()
@@ -395,6 +430,29 @@ def certify(
         output.write_text(csv_text(certificate), encoding="utf-8")
 
 
+@app.command()
+def audit(
+    tables: list[str] = argument(
+        "TABLE", "CSV files with dataset, machine and value; or names of published tables."
+    ),
+    contains: list[str] | None = option(
+        "MACHINE=OTHER", "MACHINE can be no worse than OTHER, with the same grid; repeatable."
+    ),
+    output: Path | None = option("FILE", "Write the report to FILE, as .html or Markdown."),
+) -> None:
+    """Search printed tables for faults that the tables alone reveal.
+
+    The exit code is 0 if nothing was found, and 1 if there are findings. Optional columns, such as
+    std, n_test and n_splits, allow more checks. Several tables are also compared with one another.
+    """
+    from mmbench.commands.audit import audit, pairs_of
+
+    found = audit(*tables, contains=pairs_of(contains or ()), output=output)
+    if output is None:
+        echo(found.markdown().removesuffix("\n"))
+    raise typer.Exit(found.exit_code)
+
+
 # -- lists and checks --------------------------------------------------------------------------
 
 
@@ -428,7 +486,6 @@ _add_list("figure", "List the figures.")
 _add_list("config", "List the experiments of mmbench and of the folder configs/.")
 
 
-@config_app.callback()
 @check_app.callback()
 def _group() -> None:
     """Do nothing: without a callback, typer drops the name of a group with a single command."""
@@ -437,9 +494,17 @@ def _group() -> None:
 @config_app.command()
 def show(name: str = argument("CONFIG", "A YAML file, or a name.", **COMPLETED)) -> None:
     """Print the YAML file of an experiment, as a template."""
-    from mmbench.config.files import find_config, read_text
+    from mmbench.config.files import template
 
-    echo(read_text(find_config(name)), nl=False)
+    echo(template(name), nl=False)
+
+
+@config_app.command()
+def schema() -> None:
+    """Print the JSON Schema of YAML files, for editors."""
+    from mmbench.config.model import schema as text
+
+    echo(text(), nl=False)
 
 
 @check_app.command()
@@ -450,6 +515,7 @@ def machine(name: str = argument("NAME", "A machine, or mypackage.module:Class."
     """
     from mmbench.commands.check import check_machine
 
+    _search_here()
     lines, passed = check_machine(name)
     echo("\n".join(lines))
     raise typer.Exit(not passed)

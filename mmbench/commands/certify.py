@@ -51,6 +51,10 @@ MAX_KERNEL_ROWS = 20_000
 #: is at most DUAL_TOLERANCE times the largest penalty C_i.
 DUAL_TOLERANCE = 1e-9
 
+#: During a training, the dual variables of a pair sum to 0. `certify` warns if the sum exceeds
+#: BALANCE_TOLERANCE times the largest dual variable. Numbers in model files are rounded.
+BALANCE_TOLERANCE = 1e-2
+
 #: Names of the model classes that `certify` accepts, in mmbench, scikit-learn and compatible
 #: packages. A SimpleNamespace is a model that `read_model` returns.
 KNOWN = {"SVC", "NuSVC", "LinearSVC", "SGDClassifier", "SimpleNamespace", "PairwiseClassifier"}
@@ -211,7 +215,11 @@ def certify(
         problems = _linear_problems(model, rows, labels, weights, C)
     table = []
     for k, binary in enumerate(problems):
-        table.append(_certificate(binary))
+        table.append(row := _certificate(binary))
+        if not np.isfinite(row["gap"]):
+            problem = f"the objective of {row['pair']} is {row['objective']:g}"
+            problem = f"{problem}, its lower bound is {row['bound']:g}, and their gap is not finite"
+            warnings.warn(f"{problem}; scale the data", stacklevel=2)
         if hasattr(model, "fits_"):
             _check_fit(model.fits_[k], table[k]["objective"], table[k]["optimum"])
     return pd.DataFrame(table)
@@ -497,6 +505,11 @@ def _kernel_problems(
         if not np.isin(labels[support[coef != 0]], pair).all() or (u[rows] * y < 0).any():
             raise UserError(f"the signs of dual_coef_ differ from the signs of y; {_REMEDY}")
         u, part = u[rows], rows if kernel == "precomputed" else X[rows]
+        if abs(total := float(u.sum())) > BALANCE_TOLERANCE * np.abs(u).max(initial=0.0):
+            problem = f"the dual variables of {pair[0]} / {pair[1]} sum to {total:g}"
+            warnings.warn(
+                f"{problem}, but after a training to 0; is the model damaged?", stacklevel=2
+            )
         gram = np.asarray(_dense(kernel_function(model, X, k)(part, part)), dtype=float)
         if not (kernel in ("linear", "rbf") or is_semidefinite(gram)):
             problem = f"the kernel matrix of {pair[0]} / {pair[1]} is not positive semidefinite"
@@ -668,7 +681,7 @@ def _liblinear_model(head: dict[str, list[str]], lines: list[str]) -> SimpleName
 def _libsvm_model(
     head: dict[str, list[str]], lines: list[str], X: Any, labels: NDArray
 ) -> SimpleNamespace:
-    from mmbench.datasets.parsers.text import read_svmlight
+    from mmbench.datasets.parsers.text_files import read_svmlight
 
     if head["svm_type"][0] not in ("c_svc", "nu_svc"):
         raise ValueError(f"svm_type {head['svm_type'][0]}")

@@ -19,6 +19,7 @@ from mmbench.errors import Status, converted, readable
 from mmbench.machines import machine_class
 from mmbench.machines.base.estimator import PairwiseClassifier
 from mmbench.machines.base.problem import BinaryProblem, Fit
+from mmbench.plugins import import_path
 
 #: Two objectives are considered equal if their relative difference is at most SAME.
 SAME = 1e-6
@@ -104,12 +105,12 @@ def check_machine(path: str) -> tuple[list[str], bool]:
     """Run all checks of a machine. Return a report, and whether all checks passed.
 
     The report has one line per failed check, and a last line with the number of passed checks. The
-    argument `path` is the name of a machine, or a class as ``module:Class``. A class that is not a
-    subclass of `PairwiseClassifier` has no certificates, so that only the checks of scikit-learn
-    are run. Raises UserError if the machine is unknown, or if the class cannot be instantiated
-    without arguments.
+    argument `path` is the name of a machine, or a class as ``module.Class`` or ``module:Class``. A
+    class that is not a subclass of `PairwiseClassifier` has no certificates, so that only the
+    checks of scikit-learn are run. Raises UserError if the machine is unknown, or if the class
+    cannot be instantiated without arguments.
     """
-    cls = machine_class(path)
+    cls = machine_class(import_path(path))
     certified = issubclass(cls, PairwiseClassifier)
     make: Callable[[], Any] = getattr(cls, "make", cls)
     with converted(f"{path}: cannot be instantiated without arguments", Exception):

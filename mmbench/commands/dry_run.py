@@ -7,8 +7,10 @@ belong to one cell of the tables that ``mmbench table`` prints.
 
 from __future__ import annotations
 
+import math
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import replace
 from functools import cache
 from math import ceil, comb
 from pathlib import Path
@@ -19,28 +21,30 @@ import numpy as np
 
 from mmbench.commands.experiments import PlannedExperiment, plan_experiments
 from mmbench.commands.listing import aligned
-from mmbench.commands.options import Options
-from mmbench.commands.outputs import frame
+from mmbench.commands.options import Options, options_of
 from mmbench.config.grids import n_points
-from mmbench.config.plan import replan
 from mmbench.datasets import DatasetRef, load_dataset
 from mmbench.errors import UserError
 from mmbench.jobs.job import Job
 from mmbench.jobs.store import Key, RecordStore, grouped, key_of
 from mmbench.machines import alias_of, machine_class
 from mmbench.machines.base.foreign import ForeignClassifier
+from mmbench.machines.base.search_space import stored_numbers
 from mmbench.resources import REFERENCE
-from mmbench.results.statistics import LEVEL, detectable_difference
-from mmbench.running.memory import Sizes, estimate_bytes, stored_numbers
+from mmbench.results.cells import METRIC
+from mmbench.results.differences import POWER, Difference
+from mmbench.results.folder import CSV, read_reference, read_results
+from mmbench.results.frames import Results
+from mmbench.results.pairwise import difference_of
+from mmbench.results.splits import SECONDS
+from mmbench.results.statistics import LEVEL
+from mmbench.running.memory import Sizes, estimate_bytes
 from mmbench.running.progress import duration, readable, seconds_of
 from mmbench.running.runner import made_by_other_sources
-from mmbench.tables.results_folder import CSV, read_reference
 
 if TYPE_CHECKING:
     from mmbench.commands.options import Experiment
 
-#: Columns that identify a split in the split table, which the function `frame` returns.
-SPLIT = ["kernel", "degree", "size", "repeat", "fold", "seed"]
 HEADER = ("data set", "kernel", "machine", "jobs", "stored", "grid points", "fits", "memory")
 
 
@@ -52,7 +56,7 @@ def dry_run(
     Data files of the user are read. A data set with a card (a file that states its sizes) is not
     read. Nothing is downloaded, and no file is written.
     """
-    given = Options(results, **more)
+    given = options_of(results, more)
     return "\n\n".join(_describe(one, given) for one in plan_experiments(experiments, given))
 
 
@@ -77,6 +81,7 @@ def _describe(experiment: PlannedExperiment, options: Options) -> str:
         rows.append((job.dataset.name, kernel, job.column, *counts, fits, readable(memory)))
     lines = [f"{experiment.config.name}: {len(experiment.jobs)} jobs, {len(stored)} of them stored"]
     lines += [f"  {text}" for text in aligned(rows, n_words=3)]
+    lines += experiment.left_out
     if experiment.config.published_only:
         lines.append("only published values: " + ", ".join(experiment.config.published_only))
     lines.append(f"largest job: about {readable(largest)} of memory")
@@ -86,48 +91,60 @@ def _describe(experiment: PlannedExperiment, options: Options) -> str:
 
 def _power(experiment: PlannedExperiment) -> list[str]:
     """Return one line per data set, with the smallest differences in accuracy between the first
-    machine and other machines that a statistical test detects.
+    machine and other machines that the test of tables detects.
 
     The list is empty if there are neither earlier records nor a reference table.
     """
-    jobs, official = experiment.jobs, experiment.config.protocol.test.rule == "official"
-    # in the split table, classifiers of other packages have no kernel
-    kernels = {job.column: job.kernel for job in jobs}
-    planned = {k.dataset: n for k, n in Counter(map(key_of, jobs)).items() if (n == 1) == official}
+    jobs, planned = experiment.jobs, Counter(map(key_of, experiment.jobs))
     folders = {"earlier records": experiment.folder}
     folders["the reference table"] = REFERENCE / experiment.config.name
-    # the variances of the differences are estimated from the first folder that contains records
+    # the variances of the differences are estimated from the first folder that contains results
     for source, folder in folders.items():
         try:
-            rows = frame(folder).fillna({"degree": 0, "size": 0})
+            (results,) = read_results([folder])
         except UserError:
             continue
-        rows = rows.assign(kernel=rows.kernel.mask(rows.kernel == "", rows.machine.map(kernels)))
-        first, lines = jobs[0].column if jobs else "", []
-        for dataset, n in planned.items():
-            own = rows[(rows.dataset == dataset) & rows.machine.isin(kernels)]
-            values = own.pivot_table("accuracy_pct", SPLIT, "machine")
-            if first not in values:
-                continue
-            gaps = values.drop(columns=first).sub(values[first], axis=0)
-            sds = gaps.groupby(SPLIT[:3]).std().to_numpy(float, na_value=np.nan)
-            sizes = own[["n_test", "n_train"]].mean()
-            ratio = experiment.plan.test_to_train or float(sizes.n_test / sizes.n_train)
-            if official:
-                # McNemar's test: the number of rows on which two machines disagree is at most the
-                # sum of their errors, so that the computed variance is an upper bound
-                errors, n, ratio = 100 - values.min(), round(sizes.n_test), 0.0
-                sds = 10 * np.sqrt((errors.drop(first) + errors[first]).to_numpy(float))
-            if (known := sds[sds > 0]).size:
-                found = (detectable_difference(sd, n, ratio) for sd in (known.min(), known.max()))
-                ends = dict.fromkeys(f"{value:.2g}" for value in found)
-                unit = "test rows" if official else "splits"
-                lines.append(f"  {dataset}: {' to '.join(ends)} % ({n} {unit})")
+        columns = list(dict.fromkeys(job.column for job in jobs))
+        first, lines = next(iter(columns), ""), []
+        for dataset, places in grouped((place.dataset, place) for place in results.places).items():
+            keys = [place._replace(machine=first) for place in places]
+            k = max(planned.get(key, 0) for key in keys)
+            found = [d for key in keys for d in _expected(results, key, k, columns)] if k else []
+            if sizes := [own.detectable() for own in found if own.tested]:
+                ends = dict.fromkeys(f"{size:.2g}" for size in (min(sizes), max(sizes)))
+                lines.append(f"  {dataset}: {' to '.join(ends)} % ({_unit(found[0])})")
+            elif found:
+                lines.append(f"  {dataset}: no test ({found[0].how})")
         if lines:
             head = f"detectable difference in accuracy from {experiment.plan.label(first)}"
-            test = "McNemar's test, upper bound" if official else "corrected resampled t-test"
-            return [f"{head} ({test}, level {LEVEL:g}, power 0.8; variances of {source}):", *lines]
+            return [f"{head} (level {LEVEL:g}, power {POWER:g}; variances of {source}):", *lines]
     return []
+
+
+def _expected(
+    results: Results, first: Key, k: int, machines: Iterable[str]
+) -> Iterator[Difference]:
+    """Yield the differences between a machine and the others that `k` splits would have.
+
+    If no predictions are stored, the variance over rows is replaced by an upper limit: the variance
+    if the errors of the machines were independent.
+    """
+    for machine in machines:
+        own = difference_of(results, first._replace(machine=machine), first)
+        if machine == first.machine or own is None:
+            continue
+        if math.isnan(own.V_rows):
+            keys = (first._replace(machine=name) for name in (machine, first.machine))
+            errors = [1 - (results.value(key, METRIC) or 0.0) / 100 for key in keys]
+            apart = errors[0] * (1 - errors[1]) + errors[1] * (1 - errors[0])
+            rows = own.n_test + (own.n_train if own.rule != "official" else 0)
+            own = replace(own, V_rows=1e4 * apart / rows, A=min(own.A, own.S2))
+        if own.S2 or own.V_rows:
+            yield replace(own, k=k)
+
+
+def _unit(own: Difference) -> str:
+    return f"{own.n_test:.0f} test rows" if own.rule == "official" else f"{own.k} splits"
 
 
 def _time_text(
@@ -171,10 +188,10 @@ def _stored(experiment: PlannedExperiment, rerun: str | None) -> tuple[set[str],
 
 def reference_seconds(folder: Path) -> dict[Key, float]:
     """Return the mean seconds per job in each cell of the reference table."""
-    frame = read_reference(folder, replan(folder)).frame if (folder / CSV).is_file() else None
+    frame = read_reference(folder).cells if (folder / CSV).is_file() else None
     if frame is None:
         return {}
-    timed = frame[frame.metric.str.startswith("seconds_")].dropna(subset="measured")
+    timed = frame[frame.metric.isin(SECONDS)].dropna(subset="measured")
     found = grouped(zip(timed.key, timed.measured, strict=True))
     return {key: sum(seconds) for key, seconds in found.items()}
 

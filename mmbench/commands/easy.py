@@ -12,10 +12,10 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from scipy.sparse import issparse
 
-from mmbench.commands.options import Say, to_stderr
+from mmbench.commands.options import Say, options_of, to_stderr
 from mmbench.commands.run import run
-from mmbench.datasets.parsers.frames import as_pandas, without_bytes
-from mmbench.datasets.parsers.text import is_number
+from mmbench.datasets.parsers.arff_files import as_pandas, neither, without_bytes
+from mmbench.datasets.parsers.text_files import is_number
 from mmbench.errors import UserError, converted, listed
 from mmbench.jobs.store import CONFIG, write_atomically
 
@@ -59,7 +59,7 @@ class Comparison(NamedTuple):
 def easy(
     data: str | Path | pd.DataFrame,
     target: str | int | None = None,
-    results: str | Path = "results",
+    results: str | Path | None = None,
     *,
     all_machines: bool = False,
     say: Say = to_stderr,
@@ -77,8 +77,8 @@ def easy(
         renamed to ``column_3``.
     target : str or int, optional
         Column of the class labels; not needed if the file format determines this column.
-    results : path
-        Folder in which a results folder for this comparison is created.
+    results : path, optional
+        Folder in which a results folder for this comparison is created, by default ``results``.
     all_machines : bool
         Whether to run all machines, which takes many times as long as the default machines.
     say : callable
@@ -98,29 +98,41 @@ def easy(
     UserError
         If the data or an option is not valid. The input is checked before any job is run.
     """
+    from pandas.api.types import is_hashable
+
     from mmbench.commands.outputs import TableText, figure, table
 
+    given = options_of(results, options)
+    frame: Any = data if isinstance(data, str | Path) else as_pandas(data)
+    problem = ""
+    if not is_hashable(target):
+        problem = f"target must be the name of a column, not labels ({type(target).__name__})"
+    elif not (isinstance(data, str | Path) or hasattr(frame, "select_dtypes")):
+        problem = f"a path or a data frame is needed, got {type(data).__name__}"
+    if problem:
+        example = "pandas.DataFrame(X).assign(label=y), with target='label'"
+        raise UserError(f"{problem}; use {example}")
+    overrides = [*given.set]
     if not isinstance(data, str | Path):
-        frame: pd.DataFrame = as_pandas(data)
-        if not hasattr(frame, "select_dtypes"):
-            problem = f"a path or a data frame is needed, got {type(data).__name__}; use"
-            raise UserError(f"{problem} pandas.DataFrame(X).assign(label=y), with target='label'")
         # in a CSV file, a header that contains only numbers would be read as a row of data
         texts: Any = {c: c if isinstance(c, str) else f"column_{c}" for c in frame.columns}
         target = texts.get(target, target)
         frame = frame.set_axis([texts[c] for c in frame.columns], axis=1)
+        for name, column in frame.items():
+            if odd := neither(column):
+                raise UserError(f"{odd}; leave it out by frame.drop(columns={name!r})")
         for name, column in frame.select_dtypes(exclude=["number", "bool", "datetime"]).items():
             if name != target and all(map(is_number, column.dropna().map(str).unique())):
                 say(f"column {name!r} is read as numbers; words would be read as categories")
         words = frame.apply(lambda c: without_bytes(c, "utf-8") if c.dtype == object else c)
         content = words.to_csv(index=False).encode()  # workers read a file
-        data = Path(results) / f"frame_{sha256(content).hexdigest()[:8]}.csv"
-        options["set"] = ["datasets[0].separator=','", *options.get("set", ())]
-        with converted(str(data.parent), OSError):
+        data = Path(results or "results") / f"frame_{sha256(content).hexdigest()[:8]}.csv"
+        overrides = ["datasets[0].separator=','", *overrides]
+        with converted(f"{data}: cannot be written", OSError):
             data.parent.mkdir(parents=True, exist_ok=True)
-        write_atomically(data, lambda file: file.write(content))
-    config = config_for(Path(data), target, options.pop("set", ()), all_machines, say)
-    (finished,) = run(config, results, say=say, by_machine=True, **options)
+            write_atomically(data, lambda file: file.write(content))
+    config = config_for(Path(data).expanduser(), target, overrides, all_machines, say)
+    (finished,) = run(config, results, say=say, **{**options, "by_machine": True, "set": ()})
     folder = finished.folder
     if not any((folder / "records").glob("*.npz")):  # no job has a result
         return Comparison(TableText(), folder, finished.exit_code)
@@ -160,7 +172,7 @@ def data_of(config: Config) -> Dataset:
 def _for_sparse(config: Config, say: Say) -> Config:
     """Return a configuration without steps and machines that need dense rows."""
     from mmbench.config.plan import need_dense_rows
-    from mmbench.datasets.user.columns import KEEP_ZEROS
+    from mmbench.datasets.user.table_columns import KEEP_ZEROS
 
     (entry,), machines = config.datasets, config.machines
     if {step for step, _ in config.steps_of(entry)} - {*KEEP_ZEROS}:
@@ -178,7 +190,7 @@ def _for_classes(config: Config, y: NDArray, say: Say) -> Config:
     If a random training subset would contain too few rows of a class, the maximum number of
     training rows is replaced by a maximum number per class.
     """
-    from mmbench.datasets.parsers.frames import in_yaml
+    from mmbench.datasets.parsers.arff_files import in_yaml
 
     (entry,), protocol = config.datasets, config.protocol
     if protocol.test.rule != "kfold":
@@ -227,10 +239,10 @@ def experiment_of(
     from mmbench.config.read import config_of
     from mmbench.datasets import card_names
     from mmbench.datasets.user.formats import read_file
-    from mmbench.datasets.user.keys import inner_path, knows_target
+    from mmbench.datasets.user.keys import inner_path, knows_target, no_file
 
     if not path.is_file():
-        raise UserError(f"{path}: {'is a folder' if path.is_dir() else 'no such file'}")
+        raise UserError(no_file(str(path), path))
     name = re.sub(r"[^A-Za-z0-9_-]+", "_", inner_path(path).stem).strip("_-") or "data"
     label = f"my_{name}" if name in card_names() else name
     data: dict[str, Any] = {"path": str(path.resolve()), "name": label, "unlabelled": "drop"}

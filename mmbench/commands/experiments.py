@@ -9,7 +9,9 @@ from __future__ import annotations
 
 import os
 from collections.abc import Collection, Iterable, Mapping, Sequence
+from contextlib import ExitStack, closing
 from dataclasses import dataclass, field, replace
+from importlib.util import find_spec
 from pathlib import Path
 from statistics import fmean
 from typing import TYPE_CHECKING, Any
@@ -22,13 +24,16 @@ from mmbench.config.model import Config, DatasetEntry
 from mmbench.config.plan import job_of_column, need_dense_rows, plan, plan_of
 from mmbench.config.read import load_configs, to_yaml
 from mmbench.config.smoke import smoke
-from mmbench.datasets import load_dataset, split_at, split_slots
+from mmbench.datasets import DatasetRef, load_dataset, split_at, split_slots
 from mmbench.datasets.fetch import NotAvailable
 from mmbench.errors import SEVERITY, UserError, did_you_mean, listed
 from mmbench.jobs.job import Job
+from mmbench.jobs.limits import Limits
 from mmbench.jobs.prepare import check_rows
 from mmbench.jobs.record import is_done
 from mmbench.jobs.store import CONFIG, Plan, RecordStore
+from mmbench.jobs.trial import faults, needs_trial
+from mmbench.running.local import LocalExecutor
 from mmbench.running.progress import TimeLeft
 from mmbench.running.runner import EXIT_FAILED, Summary, run
 
@@ -37,6 +42,12 @@ if TYPE_CHECKING:
     from mmbench.running.runner import Executor
 
 __all__ = ["Finished"]
+
+#: Solvers that extras of mmbench install: the module, which is also the name of the extra, and the
+#: package.
+EXTRA_SOLVERS = {"libsvm": "libsvm-official", "ecos": "ecos (Python 3.12 or older)"}
+#: Time limit of the trial fits on a data set, in seconds.
+TRIAL_SECONDS = 30
 
 
 @dataclass(frozen=True)
@@ -54,6 +65,8 @@ class PlannedExperiment:
     source: Path | None = None
     #: Names of the data sets that cannot be downloaded, mapped to the reasons.
     absent: Mapping[str, str] = field(default_factory=dict)
+    #: Messages about machines that are left out, since their solvers are not installed.
+    left_out: Sequence[str] = ()
 
 
 @dataclass(frozen=True)
@@ -91,14 +104,18 @@ class Finished:
 
 
 def plan_experiments(
-    experiments: Experiment | Iterable[Experiment], options: Options, say: Say | None = None
+    experiments: Experiment | Iterable[Experiment],
+    options: Options,
+    say: Say | None = None,
+    executor: Executor | None = None,
 ) -> list[PlannedExperiment]:
     """Return the experiments, each with the jobs that `options` select.
 
     If `say` is given, the data sets are downloaded and checked, and `say` is called with warnings
     about the data. If the server of a data set cannot be reached, the name of the data set is added
     to the field `absent` of the experiment. If `say` is None, data sets with a card (description
-    file) are not read.
+    file) are not read, except for trial fits (see `mmbench.jobs.trial`). Trial fits run on
+    `executor`, or by default in a new process.
     """
     configs = load_configs(given := as_list(experiments), options.set)
     # without the option `results`, an experiment given by its results folder continues there
@@ -127,8 +144,16 @@ def plan_experiments(
                     absent[entry.label] = str(error)
         jobs = plan(config, Path(options.store), options.mirror, allow_network=say is not None)
         kept, full = keep_only(jobs, wanted), plan_of(config, jobs)
+        kept, left_out = without_missing_solvers(kept)
+        _try([job for job in kept if job.dataset.name not in absent], options, say, executor)
         source = results / config.source.name if config.source else None
-        planned.append(PlannedExperiment(config, kept, full, results / config.name, source, absent))
+        if left_out and not kept:
+            raise UserError(f"{config.name}: {left_out[0]}")
+        if say:
+            for line in left_out:
+                say(f"{config.name}: {line}")
+        parts = (config, kept, full, results / config.name, source, absent, left_out)
+        planned.append(PlannedExperiment(*parts))
     planned = [one if one.config.name in asked else _needed(one, planned) for one in planned]
     planned = [one for one in planned if one.jobs]
     if not planned:
@@ -174,11 +199,8 @@ def _prepare(
     data = load_dataset(ref, store=store, mirror=options.mirror, progress=has_terminal())
     dense = [name for name in need_dense_rows(config) if name in machines]
     if issparse(data.X) and dense:
-        others = " ".join(f"--only machine={name}" for name in machines if name not in dense)
-        hint = f"; to run only the others, {others}" if others else ""
-        raise UserError(
-            f"{entry.label}: is sparse, but dense rows are needed by {listed(dense)}{hint}"
-        )
+        needed = f"is sparse, but dense rows are needed by {listed(dense)}"
+        raise UserError(f"{entry.label}: {needed}{_others(machines, dense)}")
     repeat, fold = split_slots(rule, data, protocol.repeats)[0]
     at: dict[str, Any] = {"repeat": repeat, "fold": fold, "seed": protocol.seed[0]}
     # one split with the smallest training size, and one split with the largest training size
@@ -193,6 +215,50 @@ def _prepare(
             check_rows(job, data.y[split.train], len(split.rest))
     for warning in data.warnings:
         say(f"{entry.source or entry.label}: warning: {warning}")
+
+
+def _try(jobs: Iterable[Job], options: Options, say: Say | None, executor: Executor | None) -> None:
+    """Raise UserError if a classifier or a transformer of another package cannot be fitted to the
+    first split of a data set.
+
+    In a dry run (`say` is None), a data set with a card is only used if no other data set is, and
+    is not copied from a mirror.
+    """
+    firsts: dict[DatasetRef, dict[str, Job]] = {}
+    for job in jobs:
+        firsts.setdefault(job.dataset, {}).setdefault(job.column, job)
+    tried: list[tuple[DatasetRef, list[Job]]] = []
+    for ref in sorted(firsts, key=lambda ref: ref.card is not None):
+        own = [job for job in firsts[ref].values() if needs_trial(job)]
+        if own and (say or ref.card is None or not tried):
+            tried.append((ref, own))
+    if not tried:
+        return
+    with ExitStack() as stack:
+        if executor is None or executor.remote:
+            try:
+                executor = stack.enter_context(closing(LocalExecutor(1)))
+            except UserError:  # this operating system has no worker processes
+                return
+        for ref, own in tried:
+            mirror = options.mirror if say or ref.card is None else None
+            places = Path(options.store).absolute(), mirror, say is not None
+            future = executor.submit(faults, own, *places, limits=Limits(time=TRIAL_SECONDS))
+            ended: list[Any] = []
+            while future not in ended:
+                ended = executor.wait()
+            if isinstance(error := future.exception(), UserError):
+                raise error
+            # a classifier that needs much time or memory is not refused: its jobs have limits
+            if error is None and (found := future.result()):
+                reason = next(iter(found.values()))
+                raise UserError(f"{ref.name}: {reason}{_others(firsts[ref], found)}")
+
+
+def _others(columns: Iterable[str], refused: Collection[str]) -> str:
+    """Return a hint with the options that run only the entries of ``machines`` not in `refused`."""
+    others = [f"--only machine={name}" for name in columns if name not in refused]
+    return f"; to run only the others, {' '.join(others)}" if others else ""
 
 
 def _needed(source: PlannedExperiment, planned: Iterable[PlannedExperiment]) -> PlannedExperiment:
@@ -214,6 +280,30 @@ def keep_only(jobs: Sequence[Job], wanted: dict[str, set[str]]) -> list[Job]:
         and job.column in wanted.get("machine", {job.column})
     )
     return keep_keys(jobs, keys)
+
+
+def without_missing_solvers(jobs: Sequence[Job]) -> tuple[list[Job], list[str]]:
+    """Return the jobs whose solvers are installed, and a message for each missing package.
+
+    A job that inherits parameters from a job with a missing solver is left out, too.
+    """
+    lost: set[str] = set()
+    columns: dict[str, dict[str, None]] = {}
+    for job in jobs:  # the parents of a job precede the job
+        values = [value for name, value in job.params if name == "solver"]
+        values += [value for name, axis in job.grid if name == "solver" for value in axis]
+        own = ":" not in job.machine
+        missing = [s for s in values if own and s in EXTRA_SOLVERS and find_spec(s) is None]
+        if missing or lost.intersection(job.parents):
+            lost.add(job.key)
+            for solver in missing:
+                columns.setdefault(solver, {})[job.column] = None
+    messages = [
+        f"left out: {listed([*names])}; solver {solver!r} needs the package "
+        f"{EXTRA_SOLVERS[solver]}: pip install 'mmbench[{solver}]'"
+        for solver, names in columns.items()
+    ]
+    return [job for job in jobs if job.key not in lost], messages
 
 
 def keep_keys(jobs: Sequence[Job], keys: Iterable[str]) -> list[Job]:

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import mmbench
-from mmbench.config.files import config_files
+from mmbench.config.files import SCHEMA_LINE, config_files
 
 if TYPE_CHECKING:
     from mmbench.tables.catalogue import Entry
@@ -64,7 +64,8 @@ def config_rows() -> list[tuple]:
     A colon also ends the description.
     """
     texts = {name: path.read_text("utf-8", "replace") for name, path in config_files().items()}
-    heads = {name: re.findall("^(?:#.*\n?)*", text)[0] for name, text in texts.items()}
+    known = re.compile(f"(?:{re.escape(SCHEMA_LINE)}.*\n)?((?:#.*\n?)*)")
+    heads = {name: known.match(text)[1] for name, text in texts.items()}  # type: ignore[index]
     lines = {name: re.sub(r"\s*#\s*|\s+", " ", head).strip() for name, head in heads.items()}
     return [(k, re.split(r":(?: |$)|\.(?: (?=[A-Za-z])|$)", line)[0]) for k, line in lines.items()]
 

@@ -5,11 +5,11 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from mmbench.errors import UserError, visible
+from mmbench.errors import UserError, listed, visible
 from mmbench.jobs.limits import Limits, parse_limits
 
 if TYPE_CHECKING:
@@ -85,6 +85,9 @@ class Options:
         if self.jobs is not None and not (isinstance(self.jobs, int) and self.jobs >= 1):
             raise UserError(f"--jobs {self.jobs}: must be a number of processes, 1 or more")
         parse_limits(self.time_limit, self.memory_limit)
+        for name in ("only", "set"):  # a single text stands for a list of one text
+            if isinstance(text := getattr(self, name), str):
+                object.__setattr__(self, name, (text,))
 
     @property
     def limits(self) -> Limits:
@@ -104,6 +107,15 @@ class Options:
 
         usable = joblib.cpu_count()  # limited by CPU affinity and by the CPU quota of a container
         return self.jobs or min(psutil.cpu_count(logical=False) or usable, usable)
+
+
+def options_of(results: str | Path | None, given: Mapping[str, Any]) -> Options:
+    """Return the options of a run; raise UserError if an option does not exist."""
+    known = [field.name for field in fields(Options)]
+    if unknown := [name for name in given if name not in known]:
+        hint = f"valid: {listed(known)}; to choose machines, only=['machine=NAME']"
+        raise UserError(f"no option {unknown[0]!r}; {hint}")
+    return Options(results, **given)
 
 
 def as_list(experiments: Experiment | Iterable[Experiment]) -> list[Experiment]:

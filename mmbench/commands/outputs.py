@@ -1,4 +1,6 @@
-"""The commands ``table``, ``figure``, ``report``, ``export`` and ``clean``, for stored records."""
+"""The commands ``table``, ``figure``, ``compare``, ``report``, ``export`` and ``clean``, for stored
+records.
+"""
 
 from __future__ import annotations
 
@@ -6,32 +8,32 @@ import gzip
 import shutil
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import IO
 
-import pandas as pd
-
 from mmbench.commands.options import Say
-from mmbench.config.plan import replan
 from mmbench.errors import UserError, converted, did_you_mean, extra
 from mmbench.jobs.store import CONFIG, RecordStore, write_output
-from mmbench.tables.build import arrange, check_names, draw_tables, sheet_of
-from mmbench.tables.figures import check_figure, choose, draw_figure
-from mmbench.tables.frame import SPLIT_COLUMNS
-from mmbench.tables.render import csv_text
-from mmbench.tables.results_folder import (
-    DAMAGED,
-    PREDICTION_COLUMNS,
-    each,
+from mmbench.results import load
+from mmbench.results.beside import beside, narrowed
+from mmbench.results.compare import Changes, Subject, Way, absent, joined
+from mmbench.results.compare import compare as compare_results
+from mmbench.results.folder import (
+    FACTS,
+    facts_text,
     folders_in,
-    prediction_rows,
+    frames_of,
+    read_reference,
     read_results,
-    split_rows,
 )
-from mmbench.tables.sheet import has_other_code
-from mmbench.tables.table import Table
+from mmbench.results.frames import Results
+from mmbench.tables.build import check_names, draw_tables, laid_out, tables_of
+from mmbench.tables.figures import check_figure, choose, draw_figure
+from mmbench.tables.render import csv_text
+from mmbench.tables.text import Table
 
-__all__ = ["TableText", "export", "figure", "report", "table"]
+__all__ = ["TableText", "compare", "export", "figure", "report", "table"]
 
 #: Type of one or several paths. A path is the results folder of an experiment, or a folder that
 #: contains the results folders of several experiments.
@@ -69,6 +71,9 @@ def table(
     metrics: Iterable[str] = (),
     include_failed: bool = False,
     bold: bool = True,
+    block: int | None = None,
+    caption: str = "",
+    only: Iterable[str] = (),
 ) -> TableText:
     """Return the tables of results folders, with measured and published values.
 
@@ -94,8 +99,14 @@ def table(
     include_failed : bool, default=False
         Whether means and statistical tests include splits with a failed training.
     bold : bool, default=True
-        Whether to print the best machine in bold. Machines are also printed in bold if a paired
-        test finds no significant difference from the best machine.
+        Whether to print the best mean of each row in bold.
+    block : int, optional
+        Number of the only block that is shown, counted from 1.
+    caption : str, optional
+        Caption of the first block in LaTeX.
+    only : sequence of str, default=()
+        Data sets and machines that are shown, as ``dataset=NAME`` or ``machine=NAME``. By default,
+        all of them are shown.
 
     Returns
     -------
@@ -111,16 +122,15 @@ def table(
     output = None if output is None else Path(output)
     fmt, metrics = _format(output, fmt, TABLE_FORMATS), tuple(metrics)
     check_names(layout, metrics)
-    read = read_results(_paths(results), replan, mix, say)
-    if include_failed:
-        read = [replace(experiment, include_failed=True) for experiment in read]
-    text = draw_tables(read, fmt, layout, say, metrics, bold)
+    read = _side_by_side(results, mix, say, include_failed)
+    read = [narrowed(one, only) for one in read]
+    text = draw_tables(read, fmt, layout, say, metrics, bold, block, caption)
     if output is not None:
         _write(output, lambda file: file.write(text.encode()), "cannot write the table")
     found = TableText(text)
-    found.tables = lambda: each(
-        lambda experiment: arrange(sheet_of(experiment, layout, metrics), bold), read, silent
-    )
+    found.tables = lambda: [
+        table for one in read for table in tables_of(one, layout, metrics, bold)
+    ]
     return found
 
 
@@ -147,11 +157,112 @@ def figure(name: str, results: Folders, output: str | Path | None = None, say: S
     """
     output = None if output is None else Path(output)
     check_figure(name, output)
-    chosen = choose(name, read_results(_paths(results), replan, say=say))
+    chosen = choose(name, read_results(_paths(results), say=say))
     output = output or (chosen.folder if chosen.has_records else Path()) / f"{name}.png"
     numbers = draw_figure(name, chosen, output)
     say(f"written to {output}")
     return numbers
+
+
+def compare(before: str | Path, after: str | Path, say: Say = silent) -> Changes:
+    """Compare two results of the same experiments, cell by cell.
+
+    Splits with equal hashes of data and split are compared one by one, other splits by their means.
+    The page "Compare" states the rules.
+
+    Parameters
+    ----------
+    before, after : path
+        Earlier and later result: a results folder, a reference folder such as
+        ``reference/usps_rbf``, or a table as CSV, with ``splits.csv`` beside it if the splits are
+        known. If both have one experiment, its names may differ.
+    say : callable, optional
+        Called with a line for each folder that cannot be read.
+
+    Returns
+    -------
+    Changes
+        The compared cells and the differences, as data frames, and the exit code of the command.
+
+    Raises
+    ------
+    UserError
+        If a path is not a result.
+    """
+    old, new = (_read_for_comparison(Path(path), say) for path in (before, after))
+    if len(old) == len(new) == 1:
+        return compare_results(old[0], new[0])
+    later = {item.name: item for item in new}
+    found = (later.get(item.name) for item in old)
+    pairs = zip(old, found, strict=True)
+    return joined([compare_results(a, b) if b is not None else absent(a) for a, b in pairs])
+
+
+def _read_for_comparison(path: Path, say: Say) -> list[Results]:
+    """Return the experiments of a folder, or of a table as CSV."""
+    if not path.is_file():
+        return [laid_out(one) if one.has_records else one for one in read_results([path], say=say)]
+    whole = read_reference(path)
+    cells, splits, names = whole.cells, whole.splits, whole.cells.experiment.unique()
+    return [
+        replace(
+            whole,
+            folder=whole.folder / name if len(names) > 1 else whole.folder,
+            stored=cells[cells.experiment == name],
+            splits=splits[splits.experiment == name] if len(names) > 1 else splits,
+        )
+        for name in names
+    ]
+
+
+#: Sentences about differences and warnings.
+SENTENCES = {
+    Subject.DATA: "other data: {after_text}; before: {before_text}",
+    Subject.EXPERIMENT: "missing",
+    Subject.CELL: "missing",
+    Subject.MISSING: "missing, before {before:g}",
+    Subject.FEWER_SPLITS: "{after:.0f} splits, before {before:.0f}",
+    Subject.MORE_SPLITS: "{after:.0f} splits, before {before:.0f}",
+    Subject.PARAMETERS: "{count} of {total} selected parameters differ, first in repeat {repeat} "
+    "fold {fold}: {after_text}, before {before_text}",
+    Subject.SPLIT: "{count} of {total} splits differ, first repeat {repeat} fold {fold}: "
+    "{after:.3g}, before {before:.3g}",
+    Subject.SPLIT_STATUS: "{count} of {total} splits differ, first repeat {repeat} fold {fold}: "
+    "{after_text}, before {before_text}",
+    Subject.STATUS: "status {after_text}, before {before_text}",
+    Subject.MEAN: "{after:g}, before {before:g}; {allowed:.2g} may be chance or rounding",
+    Subject.ROWS: "{after:g}, before {before:g}; standard error of the difference {se:.2g}",
+    Subject.MACHINE: "{after:+.3g} in the sum of {count} cells; {allowed:.2g} may be chance",
+    Subject.MACHINE_ROWS: "{after:+.3g} in the sum of {count} cells; {allowed:.2g} may be chance, "
+    "by the predictions per row",
+    Subject.CERTIFICATE: "{after:.1e}, before {before:.1e}",
+    Subject.BAND: "left its band, {after:g}, before {before:g}",
+    Subject.SECONDS: "{after:.3g} s, before {before:.3g} s",
+}
+
+
+def comparison_text(changes: Changes) -> str:
+    """Return a comparison as text, with one line per difference or warning."""
+    import pandas as pd
+
+    compared, skipped = changes.compared, changes.skipped
+    verdict = {0: "agrees", 1: "differs"}.get(changes.exit_code, "nothing compared")
+    ways = [f"{(compared.way == way).sum()} {way}" for way in (Way.SPLITS, Way.VALUES, Way.MEANS)]
+    lines = [
+        f"{verdict}: {len(compared)} accuracies and error counts compared ({', '.join(ways)}), "
+        f"{len(skipped)} not compared, {int(compared.left_band.sum())} left their bands"
+    ]
+    for (name, why), rows in skipped.groupby(["dataset", "way"]):
+        lines.append(f"not compared: {len(rows)} of {name}, {why}")
+    for frame, start in ((changes.differences, ""), (changes.warnings, "warning: ")):
+        for entries in frame.to_dict("records"):
+            row = {str(column): value for column, value in entries.items()}
+            place = (row[n] for n in ("experiment", "dataset", "kernel", "degree", "size"))
+            name = " ".join(
+                str(v) for v in (*place, row["machine"], row["metric"]) if v is not pd.NA and v
+            )
+            lines.append(f"{start}{name}: {SENTENCES[row['subject']].format(**row)}")
+    return "\n".join(lines)
 
 
 def report(
@@ -178,37 +289,7 @@ def report(
     """
     from mmbench.tables.report import write_report
 
-    return write_report(read_results(_paths(results), replan, mix, say), Path(output), say)
-
-
-def frame(results: Folders, predictions: bool = False, say: Say = silent) -> pd.DataFrame:
-    """Return stored records as a data frame with one row per split.
-
-    If `predictions` is true, the data frame instead has one row per test row of each split.
-    """
-    paths = _paths(results)
-    make = prediction_rows if predictions else split_rows
-    columns = PREDICTION_COLUMNS if predictions else SPLIT_COLUMNS
-    parts = []
-    for item in read_results(paths, replan, say=say):
-        if item.has_records:
-            parts.append(pd.DataFrame(make(item), columns=list(columns)))
-            for remark in item.remarks:
-                say(f"{item.folder}: {remark}")
-            if changed := sum(map(has_other_code, item.records)):
-                say(f"{item.folder}: {changed} of {len(item.records)} records are by other code")
-        elif item.splits and not predictions:
-            with converted(f"{item.splits}: not a split table of mmbench", *DAMAGED):
-                splits = pd.read_csv(item.splits, keep_default_na=False, na_values=[""])
-            splits, texts = splits.reindex(columns=list(columns)), ["reason", "kernel"]
-            splits[texts] = splits[texts].astype(object).fillna("")
-            parts.append(splits)
-    if not parts:
-        raise UserError(f"{paths[0]}: contains only tables, no records to export")
-    rows = pd.concat([part.astype(object) for part in parts], ignore_index=True).convert_dtypes()
-    types = {name: "Float64" for name in rows if rows[name].isna().all()}
-    types |= {"degree": "Int64", "size": "Int64", "fingerprint": "string"}
-    return rows.astype({name: types[name] for name in types if name in rows})
+    return write_report(_side_by_side(results, mix, say), Path(output), say)
 
 
 def export(
@@ -231,7 +312,9 @@ def export(
         the default is CSV.
     output : path, optional
         File to write. A CSV file is compressed if its name ends in ``.csv.gz``. Without `output`,
-        the records are returned as text.
+        the records are returned as text. In an existing folder, a folder per experiment is
+        written with all frames, facts and printed tables, which every command reads like the
+        results themselves.
     predictions : bool
         Whether to write one row per test row instead of one row per split.
     say : callable, optional
@@ -243,10 +326,12 @@ def export(
         If no folder contains records, or if the file cannot be written.
     """
     output = None if output is None else Path(output)
+    if output is not None and output.is_dir():
+        return _write_references(results, output, say)
     fmt = _format(output, fmt, EXPORT_FORMATS)
     if fmt == "parquet" and output is None:
         raise UserError("the format parquet needs --output FILE")
-    rows = frame(results, predictions, say)
+    rows = load(*_paths(results), predictions=predictions, say=say)
     if output is None:
         return csv_text(rows)
     if fmt == "parquet":
@@ -259,6 +344,30 @@ def export(
         content = gzip.compress(text, mtime=0) if output.suffix.lower() == ".gz" else text
         _write(output, lambda file: file.write(content), "cannot be written")
     return f"{len(rows)} rows written to {output}"
+
+
+def _put(content: bytes, file: IO[bytes]) -> None:
+    file.write(content)
+
+
+def _write_references(results: Folders, target: Path, say: Say) -> str:
+    """Write the frames, the facts and the printed tables of experiments into a folder."""
+    found = read_results(_paths(results), say=say)
+    for one in found:
+        folder, laid = target / one.name, laid_out(one)
+        if (folder / CONFIG).exists():
+            raise UserError(f"{folder}: holds records; give another folder with --output")
+        with converted(f"{folder}: cannot be written", OSError):
+            folder.mkdir(parents=True, exist_ok=True)
+        printed = {"table.md": draw_tables([one]), "table.tex": draw_tables([one], "latex")}
+        texts = {FACTS: facts_text(laid), **printed}
+        files = {name: text.encode() for name, text in texts.items()}
+        for name, frame in frames_of(laid).items():
+            content = csv_text(frame).encode()
+            files[name] = gzip.compress(content, mtime=0) if name.endswith(".gz") else content
+        for name, content in files.items():
+            _write(folder / name, partial(_put, content), "cannot be written")
+    return f"{len(found)} experiments written to {target}"
 
 
 def clean(results: Folders, remove: bool = False) -> list[str]:
@@ -292,6 +401,16 @@ def clean(results: Folders, remove: bool = False) -> list[str]:
             else f"{store.folder}: {len(paths)} files ({megabytes:.1f} MB) {verb}"
         )
     return lines
+
+
+def _side_by_side(
+    results: Folders, mix: bool, say: Say, include_failed: bool = False
+) -> list[Results]:
+    """Return results, side by side if each is given by a path of its own; see `beside`."""
+    paths = _paths(results)
+    found = read_results(paths, mix, say, include_failed)
+    inside = (list(folders_in(path)) for path in paths)
+    return beside(found, {own[0].resolve() for own in inside if len(own) == 1})
 
 
 def _paths(results: Folders) -> list[Path]:

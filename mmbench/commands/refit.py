@@ -10,13 +10,12 @@ from pathlib import Path
 from statistics import mean
 from typing import TYPE_CHECKING, Any
 
-from mmbench.config.plan import replan
 from mmbench.config.read import load_config
 from mmbench.errors import UserError, converted, did_you_mean, listed
 from mmbench.jobs.record import Choice, middle, plain
 from mmbench.jobs.store import CONFIG, grouped, key_of, write_output
 from mmbench.jobs.train import fit_selected, job_seeds, make_machine
-from mmbench.tables.results_folder import read_results
+from mmbench.results.folder import read_results
 
 if TYPE_CHECKING:
     from sklearn.pipeline import Pipeline
@@ -99,11 +98,12 @@ def refit(
     if data.content_hash != job.dataset_hash:
         name = job.dataset.path or job.dataset.name
         raise UserError(f"{name}: the data changed since the run; run the experiment again")
-    steps = make_preprocess(job.dataset.preprocess, data.n_categorical, job.split.seed).fit(data.X)
+    steps = make_preprocess(job.dataset.preprocess, data.n_categorical, job.split.seed)
+    steps.fit(data.X, data.y)
     X = steps.transform(data.X)
     with converted(str(results), ValueError):
         choice: Choice = middle([r.selection.get("params", {}) for r in records])
-    fitted = make_machine(job, 1, job_seeds(job)["machine"])
+    fitted = make_machine(job, 1, job_seeds(job)["machine"], data.y)
     own = fit_selected(fitted, job, choice, X, data.y)
     table = [("table", TableColumns(data.columns, job.dataset.options))] if data.columns else []
     # a pipeline needs a scikit-learn estimator, which a `ForeignClassifier` stores as an attribute
@@ -125,9 +125,10 @@ def write(model: Pipeline, path: Path) -> None:
     """Write a model to a ``.joblib`` file, and its provenance to a JSON file of the same name."""
     import joblib
 
-    write_output(path, lambda file: joblib.dump(model, file))
-    text = json.dumps(model.provenance_, indent=2, default=str)
-    path.with_suffix(".json").write_text(text + "\n", encoding="utf-8")
+    text = json.dumps(model.provenance_, indent=2, default=str) + "\n"
+    with converted(f"{path}: cannot be written", OSError):
+        write_output(path, lambda file: joblib.dump(model, file))
+        write_output(path.with_suffix(".json"), lambda file: file.write(text.encode()))
 
 
 def _records(
@@ -137,13 +138,14 @@ def _records(
 
     An argument that is None is chosen as described in `refit`.
     """
-    found = read_results([folder], replan)
+    found = read_results([folder])
     if len(found) != 1:
         names = listed([str(one.folder) for one in found])
         raise UserError(f"{folder}: contains several experiments; give one of {names}")
     # the records are in the order of the table, so that the first machine in the table is chosen if
     # several machines have the best mean accuracy
-    records = [row["source"] for cell in found[0].cells for row in cell.counted]
+    counted = (row for key in found[0].by_cell for row in found[0].counted(key))
+    records = [found[0].records[row.record] for row in counted if found[0].has_records]
     if not records:
         raise UserError(f"{folder}: no finished record of a machine without failed fits")
     if machine is None:

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from mmbench.commands.options import Options, Say, as_list, to_stderr
+from mmbench.commands.options import Options, Say, as_list, options_of, to_stderr
 from mmbench.config.files import load_yaml
 from mmbench.errors import UserError, did_you_mean
 from mmbench.running.local import LocalExecutor
@@ -60,13 +60,13 @@ def run(
         If a configuration, an option or the data are not valid. The input is checked before any job
         is run.
     """
-    given, asked = Options(results, **options), as_list(experiments)
+    given, asked = options_of(results, options), as_list(experiments)
     executor = None if _may_need_queue(asked, given) else executor_for(given, (), say)
     try:
         from mmbench.commands.experiments import plan_experiments, run_planned
         from mmbench.running.runner import EXIT_INTERRUPTED
 
-        planned, finished = plan_experiments(asked, given, say), []
+        planned, finished = plan_experiments(asked, given, say, executor), []
         executor = executor or executor_for(given, planned, say)
         for experiment in planned:
             finished.append(run_planned(experiment, executor, given, say))

@@ -11,26 +11,29 @@ from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from typing import Any
 
-from mmbench.config.faults import Fault, at, check_known
+from mmbench.config.faults import Fault, at, check_known, shown
 from mmbench.config.grids import (
     AUTO,
+    FORMS,
     KERNEL_PARAMETERS,
     Axis,
     distinct,
     expand_auto,
     in_other_words,
+    in_yaml,
     n_points,
     replaced_by,
 )
 from mmbench.config.model import NAME_FORM, NAME_PATTERN, Config, DatasetEntry
 from mmbench.datasets import DatasetRef, card_names, check_classes, check_steps, split_slots
 from mmbench.errors import did_you_mean
+from mmbench.kernels import KERNELS
 from mmbench.machines import ALIASES, MACHINES, alias_of, machine_class
 from mmbench.machines.base.foreign import ForeignClassifier
 from mmbench.machines.base.joint_training import JointClassifier
+from mmbench.results.folder import REFERENCE
 from mmbench.results.published import published_machines, published_rows, published_tables
 from mmbench.tables.layouts import LAYOUTS, check_able
-from mmbench.tables.results_folder import REFERENCE
 
 #: Parameters that are not allowed in ``params`` and ``grid``, mapped to the key or option that sets
 #: the parameter.
@@ -42,6 +45,8 @@ EXPERIMENT_KEYS = {
     "random_state": "protocol.seed",
     "n_jobs": "the option --jobs",
 }
+#: The parameters in `EXPERIMENT_KEYS` that an experiment sets for classifiers of other packages.
+FOREIGN_KEYS = ("random_state", "n_jobs")
 
 
 def check(config: Config) -> None:
@@ -74,8 +79,12 @@ def _check_number_of_jobs(config: Config) -> None:
     protocol, most = config.protocol, config.limits.jobs
     folds = protocol.test.arg if protocol.test.rule in ("kfold", "time_series") else None
     splits = int(folds or 1) * (protocol.repeats or 1) * len(protocol.seed)
-    # a classifier of another package is run once, and not for each polynomial degree
-    kernels = [m.estimator or k for n, m in config.machines.items() for k in config.kernels_of(n)]
+    # the degrees do not apply to a classifier of another package whose entry states no kernel
+    kernels = [
+        kernel if machine.kernel or not machine.estimator else ""
+        for name, machine in config.machines.items()
+        for kernel in config.kernels_of(name)
+    ]
     n_columns = sum(len(config.degree or [None]) if kernel == "poly" else 1 for kernel in kernels)
     n_jobs = len(config.datasets) * n_columns * splits * len(protocol.subsets)
     if n_jobs > most:
@@ -95,15 +104,20 @@ class MachineColumn:
         self.kernels = config.kernels_of(name)
         #: Whether the classifier is part of another package, such as scikit-learn.
         self.foreign = issubclass(self.cls, ForeignClassifier)
+        #: Default kernel of a classifier of another package.
+        self.own_kernel = getattr(self.cls, "defaults", {}).get("kernel")
 
     def check_parameter(self, parameter: str) -> None:
         """Raise ValueError if a parameter is unknown, fixed by the definition of the machine, set
         by another key, or without effect.
         """
-        if parameter in EXPERIMENT_KEYS:
+        keys = FOREIGN_KEYS if self.foreign else EXPERIMENT_KEYS
+        if parameter in keys:
             key = EXPERIMENT_KEYS[parameter].format(column=self.name)
             raise ValueError(f"{parameter} is set by {key}")
-        own = set(self.cls.parameters) - set(EXPERIMENT_KEYS)
+        if parameter == "kernel" and self.entry.kernel:
+            raise ValueError(f"the key machines.{self.name}.kernel is also given; remove one")
+        own = set(self.cls.parameters) - set(keys)
         check_known(parameter, own, f"{self.machine} has no parameter")
         means = in_other_words(self.cls).get(parameter, parameter)
         if means in self.alias.params:  # an alias is a machine with fixed parameters
@@ -116,8 +130,8 @@ class MachineColumn:
         """Raise ValueError if a value of a parameter is not valid for the machine."""
         if problem := self.cls.parameters[parameter].problem(value):
             raise ValueError(problem)
-        if isinstance(value, float) and not math.isfinite(value):
-            raise ValueError(f"must be finite in an experiment, got {value}")
+        if infinite := [part for part in _numbers(value) if not math.isfinite(part)]:
+            raise ValueError(f"must be finite in an experiment, got {infinite[0]}")
 
     def check_axis(self, parameter: str, axis: Axis) -> None:
         """Raise ValueError if the values of a parameter in a grid are not valid for the machine."""
@@ -127,9 +141,20 @@ class MachineColumn:
             message = f"{self.machine} has no automatic grid for {parameter}; list the values"
             raise ValueError(f"{message} (automatic: {', '.join(automatic) or 'none'})")
         for value in () if axis == AUTO else axis:
+            if isinstance(value, tuple) and not self.foreign:
+                raise ValueError(f"must be {FORMS}, got {shown(in_yaml(value))} inside the list")
             if isinstance(value, str | None) and self.cls.parameters[parameter].numeric:
                 raise ValueError(f"the values of {parameter} must be numbers, got {value!r}")
             self.check_value(parameter, value)
+
+
+def _numbers(value: Any) -> Iterator[float]:
+    """Yield the floating-point numbers in the value of a parameter."""
+    if isinstance(value, float):
+        yield value
+    elif isinstance(value, tuple | dict):
+        for part in value.values() if isinstance(value, dict) else value:
+            yield from _numbers(part)
 
 
 def check_relevant(parameter: str, kernels: Iterable[str]) -> None:
@@ -159,6 +184,8 @@ def _check_machines(config: Config) -> list[MachineColumn]:
             check_known(kernel, column.cls.kernels, f"{column.machine} has no kernel", *keys)
         with at("machines", column.name):
             _check_settings(column)
+            with at("kernel"):
+                _check_own_kernel(column)
             with at("use"):
                 _check_parent(config, column, list(config.machines)[:k])
             if column.entry.calibrate and config.select.scope == "pair":
@@ -200,6 +227,9 @@ def _check_settings(column: MachineColumn) -> None:
     for parameter, value in entry.params.items():
         with at("params", parameter):
             column.check_parameter(parameter)
+            if isinstance(value, tuple) and not column.foreign:
+                given = shown(in_yaml(value))
+                raise ValueError(f"takes no list, got {given}; values to search belong in 'grid'")
             column.check_value(parameter, value)
             if parameter in entry.grid:
                 raise ValueError(f"{parameter} is also in grid; remove one of them")
@@ -207,6 +237,20 @@ def _check_settings(column: MachineColumn) -> None:
     for parameter, other in replaced_by(column.cls, stated).items():
         if parameter in stated:
             raise Fault(f"give only one of {parameter} and {other}", stated[other], other)
+
+
+def _check_own_kernel(column: MachineColumn) -> None:
+    """Raise ValueError if a classifier of another package has no parameter for its kernels, or if
+    it would use parameters that were selected for another kernel.
+    """
+    if not column.foreign:
+        return
+    stated, own = column.entry.kernel, column.entry.params.get("kernel", column.own_kernel)
+    if stated and stated[1:] and "kernel" not in column.cls.parameters:
+        raise ValueError(f"{column.machine} has no parameter kernel; give one kernel, for tables")
+    if column.entry.use and not stated and own in KERNELS and [own] != column.kernels:
+        theirs = f"the parameters of {column.entry.use} are selected for {column.kernels[0]}"
+        raise ValueError(f"is {own}, but {theirs}; add kernel: {column.kernels[0]}")
 
 
 def _check_parent(config: Config, column: MachineColumn, before: list[str]) -> None:
@@ -252,7 +296,8 @@ def _check_shared_kernel_keys(config: Config, columns: list[MachineColumn]) -> N
                     raise ValueError(f"{column.machine} has no parameter {key!r}")
         for name, entry in config.machines.items():
             for part in ("params", "grid"):
-                if key in getattr(entry, part):
+                own = entry.estimator and not entry.kernel  # the experiment's key does not apply
+                if key in getattr(entry, part) and not own:
                     message = "is also set for the whole experiment; remove one of them"
                     raise Fault(message, "machines", name, part, key)
 

@@ -8,7 +8,7 @@ reads YAML 1.2, but would be an additional dependency, whereas PyYAML is install
 
 import math
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from functools import cache, lru_cache
 from pathlib import Path
 from typing import Any
@@ -18,6 +18,8 @@ from mmbench.resources import CONFIGS
 
 #: Folder whose YAML files take precedence over the experiments in the package.
 LOCAL = Path("configs")
+#: The JSON Schema of configurations, and the beginning of the line that names it for editors.
+SCHEMA, SCHEMA_LINE = Path(__file__).with_name("schema.json"), "# yaml-language-server: $schema="
 #: Maximum size of a YAML file in bytes. Without a maximum, reading /dev/zero would never end.
 MAX_BYTES = 4 * 2**20
 #: Maximum number of keys and values in a YAML file after its aliases are expanded. A few lines of
@@ -28,6 +30,8 @@ MAX_NODES = 10**6
 #: machines. ``jobs`` is the maximum number of jobs, and ``grid_points`` is the maximum number of
 #: grid points per machine.
 MAX_COUNTS = {"entries": 1000, "jobs": 100_000, "grid_points": 10_000}
+#: Maximum length of the other lists in a configuration, unless ``limits.entries`` is larger.
+MAX_LENGTH = 10_000
 #: Maximum number of repeats of the splits, and also maximum number of folds.
 MAX_SPLITS = 10_000
 
@@ -42,6 +46,12 @@ RESOLVERS = {
 }
 
 
+def refuse_address(path: str | Path) -> None:
+    """Raise ValueError if a path is an address such as https://..., which mmbench does not read."""
+    if re.match(r"[A-Za-z][A-Za-z0-9+.-]+:/", str(path)):
+        raise ValueError(f"{path}: is an address; download the file, and give its path")
+
+
 def find_config(name: str | Path) -> Path:
     """Return the path of an experiment's YAML file, given its path or the name of the experiment.
 
@@ -54,6 +64,8 @@ def find_config(name: str | Path) -> Path:
     UserError
         If no file is found.
     """
+    with converted("", ValueError):
+        refuse_address(name)
     path, known = Path(name), config_files()
     if path.parent in (Path(), LOCAL) and not path.is_file():
         path = known.get(path.name.removesuffix(".yaml"), path)
@@ -94,6 +106,16 @@ def read_text(path: Path) -> str:
         raise UserError(f"{path}: not UTF-8 text (byte {error.start})") from None
 
 
+def template(name: str) -> str:
+    """Return the text of an experiment's YAML file, as the beginning of a new file.
+
+    If the first line names the JSON Schema of the repository for editors, the line names the
+    installed schema instead, since the new file can be in any folder.
+    """
+    text = read_text(find_config(name))
+    return re.sub(rf"\A{re.escape(SCHEMA_LINE)}.*", f"{SCHEMA_LINE}{SCHEMA}", text)
+
+
 def load_yaml(name: str | Path, count: bool = False) -> Any:
     """Return the content of an experiment's YAML file, given its path or the name of the
     experiment.
@@ -109,8 +131,8 @@ def load_yaml(name: str | Path, count: bool = False) -> Any:
 
 
 def check_counts(content: Mapping[str, Any], where: str | Path) -> None:
-    """Raise UserError if a configuration has more data sets, machines, splits or values of a
-    parameter than its key ``limits`` allows.
+    """Raise UserError if a configuration has more data sets, machines, preprocessing steps, splits
+    or values of a parameter than its key ``limits`` allows, or another list that is too long.
 
     These numbers are checked first, since the other checks import libraries, and would take a
     minute for many thousand entries. Error messages begin with `where`.
@@ -121,15 +143,34 @@ def check_counts(content: Mapping[str, Any], where: str | Path) -> None:
         for name, entry in entries.items():
             axes = map(_items, _items(_items(entry).get("grid")).values())
             counted += [(f"{key}.{name}.grid", "grid_points", len(axis)) for axis in axes]
+            steps = _items(_items(entry).get("preprocess"))
+            counted.append((f"{key}.{name}.preprocess", "entries", len(steps)))
+    counted.append(("preprocess", "entries", len(_items(content.get("preprocess")))))
     protocol = _items(content.get("protocol"))
     times: list[Any] = [_items(protocol.get("test")).get("kfold"), protocol.get("repeats")]
     times = [n for n in times if type(n) is int and n <= MAX_SPLITS]
     splits = math.prod([len(_items(protocol.get("seed"))) or 1, *times])
-    for place, limit, n in (*counted, ("protocol", "jobs", splits)):
+    counted.append(("protocol", "jobs", splits))
+    checked = [(*one, 0) for one in counted]
+    # all other lists, such as names of columns
+    checked += [
+        (k, "entries", n, MAX_LENGTH) for k, part in content.items() for n in _lengths(part)
+    ]
+    for place, limit, n, least in checked:
         given = _items(content.get("limits")).get(limit)
-        if n > (most := given if type(given) is int else MAX_COUNTS[limit]):
+        most = max(least, given if type(given) is int else MAX_COUNTS[limit])
+        if n > most:
             option = f"more than {most} need --set limits.{limit}={n}"
             raise UserError(f"{where}: {place}: has {n} {limit.replace('_', ' ')}; {option}")
+
+
+def _lengths(value: Any) -> Iterator[int]:
+    """Yield the lengths of all lists and mappings in a part of a configuration, without grids."""
+    if items := _items(value):
+        yield len(items)
+        for key, part in items.items():
+            if isinstance(part, list | Mapping) and key != "grid":
+                yield from _lengths(part)
 
 
 def _items(value: Any) -> Mapping:

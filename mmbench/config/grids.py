@@ -41,9 +41,33 @@ def parse_axis(axis: Any) -> Axis:
         raise ValueError(f"must be {FORMS}, got {axis!r}")
     if not axis:
         raise ValueError("the grid is empty")
-    if nested := [value for value in axis if isinstance(value, list | Mapping | set)]:
-        raise ValueError(f"must be {FORMS}, got {nested[0]!r} inside the list")
-    return tuple(distinct(axis))
+    return tuple(distinct([parse_value(value) for value in axis]))
+
+
+def parse_value(value: Any) -> Any:
+    """Return the value of a parameter: a word, a number, a list as tuple, or a mapping as dict.
+
+    The keys of a mapping become texts, as in JSON.
+
+    Examples
+    --------
+    >>> parse_value({0: 1, "hidden": [20, 10]})
+    {'0': 1, 'hidden': (20, 10)}
+    """
+    if isinstance(value, Mapping):
+        return {str(key): parse_value(part) for key, part in value.items()}
+    if isinstance(value, list | tuple):
+        return tuple(map(parse_value, value))
+    if value is not None and not isinstance(value, str | int | float):
+        raise ValueError(f"must be a word, a number, a list or a mapping, got {value!r}")
+    return value
+
+
+def in_yaml(value: Any) -> Any:
+    """Return a value of `parse_value` in the form of a YAML file, with lists for tuples."""
+    if isinstance(value, Mapping):
+        return {key: in_yaml(part) for key, part in value.items()}
+    return list(map(in_yaml, value)) if isinstance(value, tuple) else value
 
 
 def distinct(values: Sequence[Any], *, hint: str = "") -> Any:
@@ -52,7 +76,8 @@ def distinct(values: Sequence[Any], *, hint: str = "") -> Any:
     The message ends with `hint`.
     """
     first: dict[Any, int] = {}
-    if twice := [value for k, value in enumerate(values) if first.setdefault(value, k) != k]:
+    keys = (repr(value) if isinstance(value, tuple | dict) else value for value in values)
+    if twice := [values[k] for k, key in enumerate(keys) if first.setdefault(key, k) != k]:
         raise ValueError(f"{twice[0]!r} occurs twice{hint}")
     return values
 

@@ -7,6 +7,7 @@ machines, data sets and table layouts. The modules `model` and `checks` do not r
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
 from functools import partial
 from typing import Annotated, Any, Literal, get_args
@@ -27,6 +28,7 @@ from mmbench.config.files import MAX_COUNTS
 from mmbench.config.grids import distinct
 from mmbench.config.values import (
     MAX_SPLITS,
+    ONE_KEY,
     Classes,
     DataFile,
     ExperimentFile,
@@ -37,18 +39,20 @@ from mmbench.config.values import (
     Seed,
     Several,
     StepList,
-    parse_fixed,
+    Value,
 )
 from mmbench.datasets import RULES, DatasetRef, UserTable, parse_rule
 from mmbench.datasets.card import one_or_more
 from mmbench.datasets.dataset import Steps
-from mmbench.datasets.splits import SplitRule
-from mmbench.datasets.user.keys import inner_path
+from mmbench.datasets.partitions import SplitRule
+from mmbench.datasets.user.keys import Forms, inner_path
 from mmbench.errors import UserError, converted
 from mmbench.jobs.job import NESTED, SelectRef
 from mmbench.jobs.limits import Limits, parse_limits
+from mmbench.kernels import KERNELS
+from mmbench.plugins import import_path
+from mmbench.results.cells import check_metrics
 from mmbench.selection.metrics import check_selectable
-from mmbench.tables.frame import check_metrics
 
 #: Batch systems on which jobs can run.
 Queue = Literal["slurm", "pbs", "sge", "lsf"]
@@ -119,7 +123,17 @@ class Protocol(Strict):
     list, there is one subset per size, and each subset is part of all larger subsets.
     """
 
-    test: Annotated[Any, PlainValidator(_parse_test), PlainSerializer(lambda test: test.spec)]
+    test: Annotated[
+        Any,
+        PlainValidator(_parse_test),
+        PlainSerializer(lambda test: test.spec),
+        Forms(
+            (
+                {"enum": [rule for rule, kind in RULES.items() if kind == "none"]},
+                {**ONE_KEY, "propertyNames": {"enum": [*RULES]}},
+            )
+        ),
+    ]
     repeats: Positive | None = None
     seed: Several[Seed] = [0]
     max_train: MaxTrainKey = None
@@ -215,7 +229,7 @@ class MachineEntry(Strict):
 
     machine: str | None = None
     estimator: str | None = None
-    params: dict[str, Annotated[Any, PlainValidator(parse_fixed)]] = {}
+    params: dict[str, Value] = {}
     grid: Grid = {}
     use: str | None = None
     kernel: Several[Kernel] | None = None
@@ -224,7 +238,11 @@ class MachineEntry(Strict):
 
 
 #: Type of an entry of ``machines``. An entry without a value, as in ``svm:``, has default settings.
-ColumnEntry = Annotated[MachineEntry, BeforeValidator(lambda v: {} if v is None else v)]
+ColumnEntry = Annotated[
+    MachineEntry,
+    BeforeValidator(lambda v: {} if v is None else v),
+    Forms(({"type": "null"},), more=True),
+]
 
 
 class JobLimits(Strict):
@@ -286,11 +304,17 @@ class ParametersFrom(Strict):
     splits: Positive | None = None
 
 
+#: Further forms in a YAML file: a text in place of a mapping or of a list, and a list of names and
+#: entries in place of the mapping ``machines``.
+TEXT_TOO = Forms(({"type": "string"},), more=True)
+LIST_TOO = Forms(({"type": "array", "items": {"type": ["string", "object"]}},), more=True)
+
+
 class Config(Strict):
     """Configuration of an experiment."""
 
     name: str = Field(pattern=NAME_PATTERN)
-    datasets: list[Annotated[DatasetEntry, _text_as("name")]] = Field(min_length=1)
+    datasets: list[Annotated[DatasetEntry, _text_as("name"), TEXT_TOO]] = Field(min_length=1)
     preprocess: StepList = ()
     kernel: Several[Kernel] = ["rbf"]
     degree: Several[Positive] | None = None
@@ -299,13 +323,15 @@ class Config(Strict):
     protocol: Protocol
     select: Select = Select()
     ties: Literal["lowest", "random", "expected"] = "lowest"
-    machines: Annotated[dict[str, ColumnEntry], Field(min_length=1)]
-    parameters_from: Annotated[ParametersFrom, _text_as("experiment")] | None = None
+    machines: Annotated[dict[str, ColumnEntry], Field(min_length=1), LIST_TOO]
+    parameters_from: Annotated[ParametersFrom, _text_as("experiment"), TEXT_TOO] | None = None
     limits: JobLimits = JobLimits()
     cluster: Annotated[dict[Queue, QueueJobs], Field(min_length=1, max_length=1)] | None = None
     published_only: Annotated[list[str], AfterValidator(distinct)] = []
     metrics: Annotated[
-        list[str], BeforeValidator(lambda value: _checked(check_metrics, one_or_more(value)))
+        list[str],
+        BeforeValidator(lambda value: _checked(check_metrics, one_or_more(value))),
+        Forms(single=True),
     ] = []
     layout: str = "generic"
     _source: Config | None = PrivateAttr(default=None)
@@ -326,20 +352,27 @@ class Config(Strict):
         classifier.
         """
         entry = self.machines[column]
-        if (path := entry.estimator) is None:
-            return entry.machine or column
-        return path if ":" in path else ":".join(path.rsplit(".", 1))
+        return import_path(entry.estimator) if entry.estimator else entry.machine or column
 
     def kernels_of(self, column: str) -> list[str]:
         """Return the kernels with which the machine of an entry of ``machines`` is run.
 
-        A classifier of another package has no kernel. Only the first kernel is returned, so that
-        the classifier is run once.
+        The experiment's kernels do not apply to a classifier of another package. Unless its entry
+        states kernels, it is run once, and listed in tables under the experiment's first kernel.
         """
         entry = self.machines[column]
-        kernels = entry.kernel or self.kernel
-        return kernels[:1] if entry.estimator else kernels
+        if entry.kernel or not entry.estimator:
+            return entry.kernel or self.kernel
+        own = entry.params.get("kernel")
+        return [own] if own in KERNELS else self.kernel[:1]
 
     def steps_of(self, entry: DatasetEntry) -> Steps:
         """Return the preprocessing steps for a data set."""
         return self.preprocess if entry.preprocess is None else entry.preprocess
+
+
+def schema() -> str:
+    """Return the JSON Schema of configurations, for editors that complete and check YAML files."""
+    content = Config.model_json_schema()
+    dialect = {"$schema": "https://json-schema.org/draft/2020-12/schema"}
+    return json.dumps({**dialect, **content, "title": "mmbench experiment"}, indent=1) + "\n"

@@ -7,22 +7,19 @@ results of one machine for one data set, kernel, degree and training size, avera
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import suppress
 from dataclasses import replace
 from itertools import product
 from pathlib import Path
 from typing import Any
 
-from mmbench.config.files import find_config
 from mmbench.config.grids import expand_auto, for_kernel, replaced_by
 from mmbench.config.model import Config, DatasetEntry
-from mmbench.config.read import load_config
 from mmbench.config.smoke import SUFFIX
 from mmbench.datasets import Dataset, DatasetRef, dataset_hash, load_dataset, split_slots
 from mmbench.errors import UserError
 from mmbench.jobs.identity import parameters_of
 from mmbench.jobs.job import DEFAULT_DEGREE, Job, SplitRef
-from mmbench.jobs.store import CONFIG, Key, Plan, PlannedCell, grouped, key_of
+from mmbench.jobs.store import Key, Plan, PlannedCell, grouped, key_of
 from mmbench.machines import alias_of, machine_class, make_machine
 from mmbench.machines.base.foreign import ForeignClassifier
 
@@ -48,14 +45,13 @@ def plan(
         splits = split_refs(config, dataset) or split_refs(config, load_dataset(dataset, **places))
         for kernel, degrees in degrees_by_kernel(config).items():
             run = [name for name in config.machines if kernel in config.kernels_of(name)]
-            # a classifier of another package runs for the first degree only
             keys: dict[SplitRef, dict[str, str]] = {split: {} for split in splits}
+            known: set[str] = set()
             for degree in degrees:
-                drafts = [
-                    job_of_column(config, entry, column, kernel, degree, **data)
-                    for column in run
-                    if degree == degrees[0] or not config.machines[column].estimator
-                ]
+                each = (job_of_column(config, entry, n, kernel, degree, **data) for n in run)
+                # a classifier of another package that takes no degree runs once
+                drafts = [draft for draft in each if draft.key not in known]
+                known |= {draft.key for draft in drafts if ":" in draft.machine}
                 if len(jobs) + len(splits) * len(drafts) > config.limits.jobs:
                     most = f"more than {config.limits.jobs} jobs"
                     raise UserError(f"{config.name}: {most} need --set limits.jobs=N")
@@ -118,9 +114,9 @@ def job_of_column(
     machine = config.machine_of(column)
     params, grid = settings(config, column, kernel, degree, entry)
     known = parameters_of(make_machine(machine, **params))
-    defaults = {n: v for n, v in known.items() if n not in {"kernel", *params, *grid}}
+    defaults = {n: v for n, v in known.items() if n not in {*params, *grid}}
     if not issubclass(machine_class(machine), ForeignClassifier):
-        defaults = for_kernel(defaults, kernel)
+        defaults = for_kernel({n: v for n, v in defaults.items() if n != "kernel"}, kernel)
     return Job(
         experiment=config.name,
         split=SplitRef(config.protocol.test.rule),
@@ -184,19 +180,31 @@ def settings(
             degree = parent.get("degree")  # None if the degree is selected by grid search
         known = set(cls.parameters) - set(fixed) - set(replaced_by(cls, fixed))
         params = {**{n: v for n, v in parent.items() if n in known}, **params}
+    foreign = issubclass(cls, ForeignClassifier)
+    if foreign and entry.kernel and "kernel" in cls.parameters:
+        params["kernel"] = kernel
     shared = {
         "gamma_scaling": config.gamma_scaling,
         "kernel_scaling": config.kernel_scaling,
         "degree": params.get("degree", degree),
     }
+    if foreign:  # the experiment's settings of kernels apply only to a kernel that the entry states
+        shared = {"degree": shared["degree"]} if params.get("kernel") == "poly" else {}
     params |= {n: v for n, v in shared.items() if v not in (None, "none") and n in cls.parameters}
     params = {name: value for name, value in params.items() if name not in grid}
     # sort the values: the key of a job must not depend on the order of values in a YAML file
     for name, values in grid.items():
-        grid[name] = tuple(sorted(values, key=lambda v: (isinstance(v, str), v is None, v)))
-    if issubclass(cls, ForeignClassifier):
+        grid[name] = tuple(sorted(values, key=_order))
+    if foreign:
         return params, grid
     return for_kernel(params, kernel), for_kernel(grid, kernel)
+
+
+def _order(value: Any) -> tuple[int, bool, Any]:
+    """Return the sort key of a value in a grid: numbers, None, words, then lists and mappings."""
+    nested = isinstance(value, tuple | dict)
+    kind = 2 if nested else int(isinstance(value, str))
+    return kind, value is None, repr(value) if nested else value
 
 
 # -- table cells -------------------------------------------------------------------------------
@@ -226,18 +234,6 @@ def plan_of(config: Config, jobs: Iterable[Job] = ()) -> Plan:
     uses = {column: entry.use for column, entry in config.machines.items() if entry.use}
     settings = (labels, published, config.name.endswith(SUFFIX), tuple(config.metrics), uses)
     return Plan(config.name, config.layout, tuple(cells), *settings, config.protocol.test_to_train)
-
-
-def replan(folder: Path) -> Plan | None:
-    """Return the plan for a results folder, or None if no valid configuration is found.
-
-    The plan is made from the configuration in the folder. If the folder has no configuration, the
-    plan is made from the experiment that has the name of the folder.
-    """
-    path = folder / CONFIG
-    with suppress(UserError):
-        return plan_of(load_config(path if path.is_file() else find_config(folder.name)))
-    return None
 
 
 def _cells(config: Config) -> Iterator[tuple[Key, int]]:

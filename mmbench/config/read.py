@@ -4,17 +4,20 @@ The option ``--set machines.svm.grid.C=[1,10]`` replaces a value of the file bef
 error is reported in one line with file, key and problem.
 """
 
+import os
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, KeysView, Mapping, ValuesView
 from contextlib import contextmanager
 from pathlib import Path
+from types import FunctionType
 from typing import Any
 
 from pydantic import ValidationError
 
 from mmbench.config.checks import check, check_source
-from mmbench.config.faults import Fault, dotted, explain, shown
+from mmbench.config.faults import Fault, at, dotted, explain, shown
 from mmbench.config.files import check_counts, find_config, load_yaml, parse_yaml, yaml_class
+from mmbench.config.grids import distinct
 from mmbench.config.model import Config
 from mmbench.config.smoke import version_for
 from mmbench.errors import UserError
@@ -82,6 +85,9 @@ def _checked(content: Any, path: Path, overrides: Iterable[str] = ()) -> Config:
     if not isinstance(content, Mapping):
         raise UserError(f"{path}: must be a mapping of keys such as 'name' and 'datasets'")
     content = _plain(content)
+    if "machines" in content:
+        with _in_file(path, content):
+            content["machines"] = _as_mapping(content["machines"])
     for option in overrides:
         key, equals, text = option.partition("=")
         if not equals or not KEY_PATH.fullmatch(key):
@@ -96,15 +102,45 @@ def _checked(content: Any, path: Path, overrides: Iterable[str] = ()) -> Config:
 
 
 def _plain(value: Any) -> Any:
-    """Return a copy of a value, in which numbers and arrays of NumPy are Python numbers and lists.
+    """Return a copy of a value in the types of a YAML file.
 
-    Mappings that a YAML file shares by anchors or merge keys are copied separately, so that
-    changing one copy does not change another copy.
+    Numbers and arrays of NumPy become numbers and lists, ranges and views of dicts become lists,
+    paths become texts, and classes and functions become their import paths. Mappings that a YAML
+    file shares by anchors or merge keys are copied separately, so that changing one copy does not
+    change another copy.
     """
     if isinstance(value, Mapping):
-        return {key: _plain(part) for key, part in value.items()}
+        return {_plain(key): _plain(part) for key, part in value.items()}
+    if isinstance(value, os.PathLike):
+        return os.fspath(value)
+    if isinstance(value, type | FunctionType):
+        return f"{value.__module__}.{value.__qualname__}"
+    if isinstance(value, range | KeysView | ValuesView):
+        value = list(value)
     value = value.tolist() if hasattr(value, "tolist") else value
     return type(value)(map(_plain, value)) if type(value) in (list, tuple) else value
+
+
+def _as_mapping(machines: Any) -> Any:
+    """Return ``machines`` as a mapping, given a mapping, or a list of names and of mappings.
+
+    Examples
+    --------
+    >>> _as_mapping(["svm", {"rmm": {"use": "svm"}}])
+    {'svm': None, 'rmm': {'use': 'svm'}}
+    """
+    if not isinstance(machines, list | tuple):
+        return machines
+    if wrong := [entry for entry in machines if not isinstance(entry, str | dict)]:
+        raise Fault(f"a machine is a name or {{name: settings}}, got {wrong[0]!r}", "machines")
+    entries = [
+        pair
+        for entry in machines
+        for pair in (entry.items() if isinstance(entry, dict) else [(entry, None)])
+    ]
+    with at("machines"):
+        distinct([name for name, _ in entries])
+    return dict(entries)
 
 
 def set_value(content: Any, key: str, value: Any, option: str) -> None:

@@ -14,7 +14,7 @@ from pydantic import BaseModel
 from mmbench.config.grids import Axis, expand_auto
 from mmbench.config.model import Config, Protocol
 from mmbench.config.values import MaxTrain
-from mmbench.datasets.splits import SplitRule
+from mmbench.datasets.partitions import SplitRule
 from mmbench.machines import machine_class
 
 Model = TypeVar("Model", bound=BaseModel)

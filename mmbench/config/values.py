@@ -15,12 +15,13 @@ from pydantic import (
     ValidationInfo,
 )
 
-from mmbench.config.files import MAX_SPLITS, config_files
-from mmbench.config.grids import distinct, parse_axis
+from mmbench.config.files import MAX_SPLITS, config_files, refuse_address
+from mmbench.config.grids import AUTO, LOG_BASES, distinct, in_yaml, parse_axis, parse_value
 from mmbench.datasets import parse_steps
 from mmbench.datasets.card import one_or_more
-from mmbench.datasets.dataset import Scalar, Steps
-from mmbench.datasets.user.keys import of_kind
+from mmbench.datasets.dataset import Steps
+from mmbench.datasets.preprocess import STEP_NAMES
+from mmbench.datasets.user.keys import Forms, no_file, of_kind, one_or_list
 from mmbench.errors import did_you_mean
 from mmbench.kernels import KERNELS
 
@@ -31,19 +32,28 @@ def _plain_steps(steps: Steps) -> list[Any]:
     return [name if arg is None else {name: arg} for name, arg in plain]
 
 
+def _plain_axis(axis: Any) -> Any:
+    return axis if isinstance(axis, str) else in_yaml(axis)
+
+
 def _known_kernel(name: str) -> str:
     if name not in KERNELS:
         raise ValueError(f"unknown kernel {name!r}{did_you_mean(name, KERNELS)}")
     return name
 
 
+def _text(path: Any) -> Any:
+    return os.fspath(path) if isinstance(path, os.PathLike) else path
+
+
 def _resolved(path: str, info: ValidationInfo) -> str:
     """Return the absolute path of a file, given its path relative to the folder of the
     configuration.
     """
+    refuse_address(path)
     full = Path((info.context or {}).get("folder", "."), os.path.expanduser(path)).resolve()
     if not full.is_file():
-        raise ValueError(f"{full}: {'is a folder' if full.is_dir() else 'no such file'}")
+        raise ValueError(no_file(path, full))
     return str(full)
 
 
@@ -90,13 +100,8 @@ def _parse_classes(value: Any) -> tuple[str, ...]:
     return tuple(distinct(sorted(labels)))
 
 
-def parse_fixed(value: Any) -> Scalar | bool:
-    """Return the value of a fixed parameter, or raise ValueError for a list or a mapping."""
-    if value is not None and not isinstance(value, str | int | float):
-        raise ValueError(f"must be a word or a number, got {value!r}; write a list in 'grid'")
-    return value
-
-
+#: JSON Schema of a mapping with one key.
+ONE_KEY: dict[str, Any] = {"type": "object", "minProperties": 1, "maxProperties": 1}
 #: Type of ``max_train``: a number of training rows, a number of rows per class, or a sorted list of
 #: training sizes.
 MaxTrain = int | dict[str, int] | list[int] | None
@@ -104,16 +109,50 @@ MaxTrain = int | dict[str, int] | list[int] | None
 T = TypeVar("T")
 #: Type of a list of distinct values. A single value stands for a list of one value.
 Several = Annotated[
-    list[T], BeforeValidator(one_or_more), Field(min_length=1), AfterValidator(distinct)
+    list[T],
+    BeforeValidator(one_or_more),
+    Field(min_length=1),
+    AfterValidator(distinct),
+    Forms(single=True),
 ]
 Positive = Annotated[int, Field(ge=1, le=MAX_SPLITS)]
-StepList = Annotated[Any, PlainValidator(parse_steps), PlainSerializer(_plain_steps)]
+Step = {"anyOf": [{"enum": [*STEP_NAMES]}, {"type": "string", "pattern": r"\."}, ONE_KEY]}
+StepList = Annotated[
+    Any, PlainValidator(parse_steps), PlainSerializer(_plain_steps), one_or_list(Step)
+]
 Seed = Annotated[int, Field(ge=0, lt=2**32)]
-Kernel = Annotated[str, AfterValidator(_known_kernel)]
-Classes = Annotated[Any, PlainValidator(_parse_classes), PlainSerializer(list)]
-MaxTrainKey = Annotated[Any, PlainValidator(_parse_max_train)]
+Kernel = Annotated[str, AfterValidator(_known_kernel), Forms(({"enum": [*KERNELS]},))]
+Classes = Annotated[
+    Any,
+    PlainValidator(_parse_classes),
+    PlainSerializer(list),
+    Forms(({"type": "array", "items": {"type": ["string", "number"]}, "minItems": 2},)),
+]
+_PER_CLASS = {**ONE_KEY, "properties": {"per_class": {"type": "integer"}}}
+MaxTrainKey = Annotated[
+    Any,
+    PlainValidator(_parse_max_train),
+    Forms((_PER_CLASS, {"type": ["integer", "array", "null"], "items": {"type": "integer"}})),
+]
 #: Type of a grid: the values of each parameter, or ``auto``.
-Grid = dict[str, Annotated[Any, PlainValidator(parse_axis)]]
+_POWERS = {"type": "array", "items": {"type": "number"}, "minItems": 2, "maxItems": 3}
+Grid = dict[
+    str,
+    Annotated[
+        Any,
+        PlainValidator(parse_axis),
+        PlainSerializer(_plain_axis),
+        Forms(
+            (
+                {"const": AUTO},
+                {"type": "array", "minItems": 1},
+                {**ONE_KEY, "properties": dict.fromkeys(LOG_BASES, _POWERS)},
+            )
+        ),
+    ],
+]
+#: Type of the value of a fixed parameter.
+Value = Annotated[Any, PlainValidator(parse_value), PlainSerializer(in_yaml), Forms(({},))]
 #: Types of the absolute paths of a data file and of another experiment's YAML file.
-DataFile = Annotated[str, AfterValidator(_resolved)]
-ExperimentFile = Annotated[str, AfterValidator(_file_of_experiment)]
+DataFile = Annotated[str, BeforeValidator(_text), AfterValidator(_resolved)]
+ExperimentFile = Annotated[str, BeforeValidator(_text), AfterValidator(_file_of_experiment)]

@@ -19,15 +19,16 @@ if TYPE_CHECKING:
     from mmbench.datasets.dataset import too_few_rows as too_few_rows
     from mmbench.datasets.load import dataset_hash as dataset_hash
     from mmbench.datasets.load import load_dataset as load_dataset
+    from mmbench.datasets.partitions import RULES as RULES
+    from mmbench.datasets.partitions import Split as Split
+    from mmbench.datasets.partitions import parse_rule as parse_rule
+    from mmbench.datasets.partitions import split_at as split_at
+    from mmbench.datasets.partitions import split_rules as split_rules
+    from mmbench.datasets.partitions import split_slots as split_slots
     from mmbench.datasets.preprocess import check_steps as check_steps
     from mmbench.datasets.preprocess import make_preprocess as make_preprocess
     from mmbench.datasets.preprocess import parse_steps as parse_steps
-    from mmbench.datasets.splits import RULES as RULES
-    from mmbench.datasets.splits import Split as Split
-    from mmbench.datasets.splits import parse_rule as parse_rule
-    from mmbench.datasets.splits import split_at as split_at
-    from mmbench.datasets.splits import split_rules as split_rules
-    from mmbench.datasets.splits import split_slots as split_slots
+    from mmbench.datasets.preprocess import use_labels as use_labels
     from mmbench.datasets.user import FileOptions as FileOptions
     from mmbench.datasets.user import UserTable as UserTable
 
@@ -37,8 +38,8 @@ EXPORTS = {
     "card_files": ("card_names",),
     "dataset": ("Dataset", "DatasetRef", "check_classes", "keep_classes", "too_few_rows"),
     "load": ("dataset_hash", "load_dataset"),
-    "preprocess": ("check_steps", "make_preprocess", "parse_steps"),
-    "splits": ("RULES", "Split", "parse_rule", "split_at", "split_rules", "split_slots"),
+    "preprocess": ("check_steps", "make_preprocess", "parse_steps", "use_labels"),
+    "partitions": ("RULES", "Split", "parse_rule", "split_at", "split_rules", "split_slots"),
     "user": ("FileOptions", "UserTable"),
 }
 __all__ = [name for names in EXPORTS.values() for name in names]

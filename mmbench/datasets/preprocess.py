@@ -33,18 +33,21 @@ A configuration states one of the following steps, or a list of steps.
 
 - ``{sklearn.preprocessing.QuantileTransformer: {n_quantiles: 50}}``: use a transformer with the
   interface of scikit-learn. The step states the import path and the parameters of the transformer.
+  A transformer that uses labels, such as ``sklearn.feature_selection.SelectKBest``, is fitted again
+  in each inner fold of the parameter selection, without the held-out rows.
 """
 
 from __future__ import annotations
 
+import inspect
 import math
 from collections.abc import Mapping, Sequence
-from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from mmbench.datasets.card import one_or_more
 from mmbench.datasets.dataset import Steps
-from mmbench.errors import converted, did_you_mean
+from mmbench.errors import UserError, converted, did_you_mean
+from mmbench.plugins import estimator_maker, import_path, in_declared_types
 
 if TYPE_CHECKING:
     from sklearn.pipeline import Pipeline
@@ -60,6 +63,20 @@ STRATEGIES = ("median", "mean", "most_frequent")
 #: Names of the steps that encode categories as numbers.
 ENCODER_NAMES = ("one_hot", "ordinal")
 STEP_NAMES = (*PLAIN, *COMPONENTS, "divide", *IMPUTERS, *ENCODER_NAMES)
+#: Packages of scikit-learn whose transformers use no labels, unless their tags require labels.
+WITHOUT_LABELS = tuple(
+    f"sklearn.{name}."
+    for name in (
+        "cluster",
+        "decomposition",
+        "feature_extraction",
+        "impute",
+        "kernel_approximation",
+        "manifold",
+        "preprocessing",
+        "random_projection",
+    )
+)
 
 
 def parse_steps(value: Any) -> Steps:
@@ -97,9 +114,12 @@ def from_path(name: str, parameters: Any = ()) -> Any:
     if there is no transformer with this import path, or if the transformer does not accept
     `parameters`.
     """
-    module, _, attribute = name.rpartition(".")
+    with converted("", UserError, to=ValueError):
+        make = estimator_maker(import_path(name), ("fit", "transform"), "transformer")
     with converted(f"{name} cannot be created", Exception, to=ValueError):
-        made = getattr(import_module(module), attribute)(**dict(parameters or ()))
+        given = inspect.signature(make).parameters
+        defaults = {key: parameter.default for key, parameter in given.items()}
+        made = make(**in_declared_types(dict(parameters or ()), defaults))
     if not (hasattr(made, "fit") and hasattr(made, "transform")):
         raise ValueError(f"{name} is not a transformer: fit or transform is missing")
     return made
@@ -167,6 +187,22 @@ def make_preprocess(steps: Steps, n_categorical: int = 0, random_state: int = 0)
     known = pipeline.get_params().items()
     random = [name for name, value in known if name.endswith("__random_state") and value is None]
     return pipeline.set_params(**dict.fromkeys(random, random_state))
+
+
+def use_labels(steps: Pipeline) -> bool:
+    """Return whether a step may use labels, as the selection of features does.
+
+    Steps that are given by an import path use labels, unless they are known not to. scikit-learn's
+    tags do not suffice, since they state that `SelectPercentile` requires no labels.
+    """
+    from sklearn.utils import get_tags
+
+    given = (step for name, step in steps.steps if is_path(name))
+    return any(
+        not type(step).__module__.startswith(("mmbench.", *WITHOUT_LABELS))
+        or get_tags(step).target_tags.required
+        for step in given
+    )
 
 
 def _checked(name: Any, argument: Any) -> Any:

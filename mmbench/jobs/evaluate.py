@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 from sklearn.base import clone
 from sklearn.calibration import CalibratedClassifierCV
 from sklearn.exceptions import ConvergenceWarning
+from sklearn.pipeline import make_pipeline
 
 from mmbench.allowance import OutOfTime, time_is_up
 from mmbench.errors import FINISHED, SEVERITY, Status
@@ -174,11 +175,15 @@ def calibrated_probabilities(
         if lacking := [k for train, _ in folds for k in np.setdiff1d(labels, labels[train])]:
             label = machine.classes_[lacking[0]]
             raise ValueError(f"the training part of a fold has no row of class {label}")
-        own = machine.estimator if isinstance(machine, ForeignClassifier) else machine
-        model = CalibratedClassifierCV(clone(own), method=job.calibrate, cv=folds, ensemble=False)
+        own = clone(machine.estimator if isinstance(machine, ForeignClassifier) else machine)
+        X_train, X_test = data.X_train, data.X_test
+        if steps := data.label_steps:  # they are fitted in each fold
+            own = make_pipeline(steps.unfitted, own)
+            X_train, X_test = steps.X_pool[: len(labels)], steps.X_test
+        model = CalibratedClassifierCV(own, method=job.calibrate, cv=folds, ensemble=False)
         with warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter("always", ConvergenceWarning)
-            model.fit(data.X_train, data.y_train)
+            model.fit(X_train, data.y_train)
     except MemoryError:
         raise
     except ValueError as error:
@@ -187,4 +192,4 @@ def calibrated_probabilities(
         raise OutOfTime(0, len(folds) + 1)
     n = sum(issubclass(one.category, ConvergenceWarning) for one in caught)
     notes = [f"calibration: {n} of the trainings of pairs of classes are not optimal"] if n else []
-    return model.predict_proba(data.X_test), notes
+    return model.predict_proba(X_test), notes

@@ -40,7 +40,13 @@ PREDICTION = {"break_ties", "decision_function_shape"}
 #: Parameters that were added after the first records were made, with their neutral values. A
 #: parameter with its neutral value does not change the trained model. `parameters_of` omits
 #: parameters with neutral values, so that the keys of jobs with older records do not change.
-NEW_PARAMS = {"max_iter": -1}
+NEW_PARAMS = {
+    "max_iter": -1,
+    "robust_mean": 0.0,
+    "robust_covariance": 0.0,
+    "theta": 0.5,
+    "A": None,
+}
 
 
 def identity(job: Job) -> dict[str, Any]:
@@ -150,7 +156,9 @@ def commit() -> str | None:
 def parameters_of(machine: Any) -> dict[str, Any]:
     """Return the estimator parameters that affect the record of a job, in JSON types."""
     estimator = getattr(machine, "estimator", machine)
-    params, left_out = estimator.get_params(deep=False), EXECUTION
+    params = estimator.get_params(deep=False)
+    # in another package, parameters with the names of the other parameters may change the result
+    left_out = {"n_jobs", "random_state"}
     if estimator is machine:  # `machine` wraps no classifier of another package
         left_out = EXECUTION | PREDICTION | {n for n, v in NEW_PARAMS.items() if params.get(n) == v}
     return {name: _plain(params[name]) for name in sorted(params.keys() - left_out)}

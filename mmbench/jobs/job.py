@@ -239,6 +239,8 @@ def _from_dict(cls: type, values: Mapping[str, Any]) -> Any:
 
 
 def _frozen(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {name: _frozen(item) for name, item in value.items()}
     return tuple(_frozen(item) for item in value) if isinstance(value, list) else value
 
 

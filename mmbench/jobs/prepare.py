@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from sklearn.base import clone
 
 from mmbench.datasets import (
     DatasetRef,
@@ -15,9 +16,24 @@ from mmbench.datasets import (
     make_preprocess,
     split_at,
     too_few_rows,
+    use_labels,
 )
 from mmbench.errors import UserError
 from mmbench.jobs.job import Job, SplitRef
+
+
+@dataclass(frozen=True)
+class LabelSteps:
+    """Preprocessing steps that use labels, with the rows before these steps.
+
+    Parameter selection and calibration fit the steps on the training part of each inner split, so
+    that the steps do not see the labels of the rows that this part leaves out.
+    """
+
+    unfitted: Any
+    #: Rows of `Prepared.X_pool` and of `Prepared.X_test` before the steps.
+    X_pool: NDArray = field(repr=False)
+    X_test: NDArray = field(repr=False)
 
 
 @dataclass(frozen=True)
@@ -44,6 +60,8 @@ class Prepared:
     #: Group labels of the rows of `X_pool`, or None; rows of one group belong to the same fold.
     #: Shape (n_pool,).
     groups_pool: NDArray | None = field(default=None, repr=False)
+    #: The steps of the preprocessing if a step uses labels, otherwise None.
+    label_steps: LabelSteps | None = None
 
 
 def prepare(job: Job, store: Path, mirror: str | None) -> Prepared:
@@ -60,6 +78,9 @@ def prepare(job: Job, store: Path, mirror: str | None) -> Prepared:
     check_rows(job, dataset.y[split.train], len(split.rest))
     rest = split.rest if job.validates_on_rest else split.rest[:0]
     seen = np.append(split.train, split.test if job.validates_on_test else rest)
+    label_steps = None
+    if use_labels(steps):
+        label_steps = LabelSteps(clone(steps), dataset.X[seen], dataset.X[split.test])
     X_pool, y_pool, n_train = steps.transform(dataset.X[seen]), dataset.y[seen], len(split.train)
     class_counts = tuple(np.unique(y_pool[:n_train], return_counts=True)[1].tolist())
     given = job.split.rule == "predefined"
@@ -83,6 +104,7 @@ def prepare(job: Job, store: Path, mirror: str | None) -> Prepared:
         deviations=dataset.deviations + (dataset.split_deviations if given else ()),
         warnings=dataset.warnings,
         groups_pool=None if dataset.groups is None else dataset.groups[seen],
+        label_steps=label_steps,
     )
 
 
@@ -105,7 +127,7 @@ def _fitted(
     # the first three numbers of this sequence are the seeds of `mmbench.jobs.train.job_seeds`
     *_, seed = np.random.SeedSequence([split.seed, split.repeat, split.fold]).generate_state(4)
     steps = make_preprocess(ref.preprocess, dataset.n_categorical, int(seed))
-    return found, steps.fit(dataset.X[found.train])
+    return found, steps.fit(dataset.X[found.train], dataset.y[found.train])
 
 
 def check_rows(job: Job, y_train: NDArray, n_rest: int) -> None:

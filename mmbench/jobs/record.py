@@ -51,7 +51,7 @@ def unseal(text: bytes, schema: int) -> dict[str, Any]:
         If the text is damaged or was edited, or if its ``schema`` entry is not supported.
     """
     try:
-        content = json.loads(text)
+        content = json.loads(text, parse_int=_int)
         intact = isinstance(content, dict) and content.pop("seal", None) == _seal(content)
     except ValueError as error:
         raise BadRecord("not complete JSON") from error
@@ -178,7 +178,7 @@ Content = dict[str, Any]
 
 Number = float | None
 Scalar = str | float | bool | None
-Values = dict[str, Scalar | list[Scalar]]
+Values = dict[str, Scalar | list[Any] | dict[str, Any]]
 
 
 @dataclass(frozen=True)
@@ -327,6 +327,14 @@ def is_done(record: Mapping[str, Any]) -> bool:
 def timestamp() -> str:
     """Return the current date and time in UTC, as ISO 8601 text."""
     return datetime.now(UTC).isoformat(timespec="seconds")
+
+
+def _int(text: str) -> int:
+    """Return an integer of a JSON text; ValueError if it does not fit into a column of a frame."""
+    value = int(text)
+    if value.bit_length() > 63:
+        raise ValueError(f"an integer of {value.bit_length()} bits")
+    return value
 
 
 def parse(text: bytes, key: str) -> Content:

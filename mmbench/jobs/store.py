@@ -21,6 +21,7 @@ import hashlib
 import io
 import itertools
 import os
+import re
 import socket
 import stat
 import warnings
@@ -28,6 +29,7 @@ from collections import Counter
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass, field, replace
+from functools import cached_property
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Annotated, Any, NamedTuple, TypeVar
 from zipfile import ZipFile
@@ -244,7 +246,7 @@ class Plan:
     config_sha256: str = ""
     config: str = ""
 
-    @property
+    @cached_property
     def jobs(self) -> frozenset[str]:
         """Keys of all jobs."""
         return frozenset(key for cell in self.cells for key in cell.jobs)
@@ -283,8 +285,19 @@ class Plan:
         BadRecord
             If the text is damaged, or if an entry has a wrong type; the message names the entry.
         """
+        return cls.of(unseal(text, PLAN_SCHEMA))
+
+    @classmethod
+    def of(cls, content: Mapping[str, Any]) -> Plan:
+        """Return the plan with the given content in JSON types.
+
+        Raises
+        ------
+        BadRecord
+            If an entry has a wrong type; the message names the entry.
+        """
         try:
-            return TypeAdapter(cls).validate_python(unseal(text, PLAN_SCHEMA))
+            return TypeAdapter(cls).validate_python(content)
         except ValidationError as error:
             raise BadRecord(first_fault(error)) from None
 
@@ -296,6 +309,11 @@ LOCK = ".lock"
 QUARANTINE = "quarantine"
 #: Folder for finished records whose jobs are run again on request.
 SUPERSEDED = "superseded"
+#: Pattern of the names of files that operating systems and network file systems add to folders.
+OF_SYSTEM = re.compile(
+    r"\.(DS_Store|localized|directory|_.*|nfs.*|fuse_hidden.*)|thumbs\.db|desktop\.ini|lost\+found",
+    re.I,
+)
 
 #: Arrays by name.
 Arrays = Mapping[str, Any]
@@ -483,7 +501,7 @@ class RecordStore:
 
     def keys(self) -> list[str]:
         """Return the keys of all records, sorted."""
-        return sorted(path.stem for path in self._records.glob("*.json"))
+        return sorted(path.stem for path in self._records.glob("[!.]*.json"))
 
     def records(self) -> tuple[list[Record], list[str]]:
         """Return all intact records, sorted by key, and one message per damaged record."""
@@ -563,7 +581,7 @@ def _refuse_foreign(folder: Path) -> None:
     # a folder that contains only files of mmbench is accepted without a configuration, since the
     # start of a run may have been interrupted
     ours = {"records", LOCK, PLAN, CONFIG + TEMPORARY, PLAN + TEMPORARY}
-    if foreign := sorted(held - ours):
+    if foreign := sorted(name for name in held - ours if not OF_SYSTEM.fullmatch(name)):
         problem = f"it holds {foreign[0]!r} but no {'records' if CONFIG in held else CONFIG}"
         raise UserError(f"{folder}: not a results folder, {problem}; choose another with --results")
 

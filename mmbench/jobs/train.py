@@ -7,7 +7,7 @@ from functools import cache
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 from sklearn.exceptions import ConvergenceWarning
 
 from mmbench import machines
@@ -16,6 +16,7 @@ from mmbench.jobs.job import Job
 from mmbench.jobs.prepare import Prepared
 from mmbench.jobs.record import Choice, Clock, merged, middle
 from mmbench.machines.base.estimator import PairwiseClassifier
+from mmbench.machines.base.foreign import ForeignClassifier
 from mmbench.selection import select
 
 
@@ -47,21 +48,22 @@ def train(
     distributes the pairs of classes to the workers of a cluster.
     """
     choice: Choice = middle(inherited) if inherited else {}
-    machine = make_machine(job, threads, seeds["machine"])
+    machine = make_machine(job, threads, seeds["machine"], data.y_train)
     with clock.stage("warm_up"):
         rehearse(job.machine, job.kernel, dict(job.params).get("solver"))
     search: dict[str, Any] = {"scores": [], "n_points": min(1, len(job.grid))}
     selected: Choice = {name: values[0] for name, values in job.grid}
     if any(len(values) > 1 for _, values in job.grid):  # one grid point needs no search
+        grid = {n: [by_label({n: v}, data.y_train)[n] for v in values] for n, values in job.grid}
         given = own_part(machine, job, choice)
         if isinstance(given, dict):
             machine.set_params(**given)
         with clock.stage("selection"):
             found = select(
                 machine,
-                data.X_pool,
+                data.label_steps.X_pool if data.label_steps else data.X_pool,
                 data.y_pool,
-                dict(job.grid),
+                grid,
                 **{**vars(job.select), "prefer": dict(job.select.prefer)},
                 groups=data.groups_pool,
                 ordered=job.split.rule == "time_series",
@@ -69,6 +71,7 @@ def train(
                 n_jobs=threads,
                 n_train=len(data.y_train),
                 pair_params=given if isinstance(given, list) else None,
+                steps=data.label_steps and data.label_steps.unfitted,
                 tol=dict(job.params).get("tol", machine.search_space.tol),
                 stages=machines.alias_of(job.machine).stages,
             )
@@ -81,12 +84,48 @@ def train(
     return machine, {**search, "params": choice}
 
 
-def make_machine(job: Job, threads: int, seed: int) -> PairwiseClassifier:
-    """Return the estimator of a job with the fixed parameters of the job."""
+def make_machine(job: Job, threads: int, seed: int, y: ArrayLike = ()) -> PairwiseClassifier:
+    """Return the estimator of a job with the fixed parameters of the job.
+
+    `y` contains the labels of the training rows, which are the keys of class weights.
+    """
+    settings = {"n_jobs": threads, "random_state": seed, **own_kernel(job.machine, job.kernel)}
     known = machines.machine_class(job.machine).parameters
-    settings: dict[str, Any] = {"kernel": job.kernel, "n_jobs": threads, "random_state": seed}
     own = {name: value for name, value in settings.items() if name in known}
-    return machines.make_machine(job.machine, **own, **dict(job.params))
+    return machines.make_machine(job.machine, **own, **by_label(dict(job.params), y))
+
+
+def own_kernel(machine: str, kernel: str) -> dict[str, str]:
+    """Return the kernel as a parameter of a machine; a classifier of another package has its own
+    parameters only.
+    """
+    foreign = issubclass(machines.machine_class(machine), ForeignClassifier)
+    return {} if foreign else {"kernel": kernel}
+
+
+def by_label(params: Mapping[str, Any], y: ArrayLike) -> dict[str, Any]:
+    """Return parameters in which the keys of class weights are labels in `y`, and not their texts.
+
+    Weights of classes that do not occur in `y` are left out.
+
+    Examples
+    --------
+    >>> by_label({"C": 1.0, "class_weight": {"0": 1, "1": 5}}, np.array([1, 0, 1]))
+    {'C': 1.0, 'class_weight': {0: 1, 1: 5}}
+    """
+    labels = {str(label): label for label in np.unique(y).tolist()}
+
+    def named(name: str, value: Any) -> Any:
+        if not isinstance(value, Mapping) or not is_class_weight(name):
+            return value
+        return {labels[str(key)]: weight for key, weight in value.items() if str(key) in labels}
+
+    return {name: named(name, value) for name, value in params.items()}
+
+
+def is_class_weight(name: str) -> bool:
+    """Return whether a parameter contains class weights, perhaps of a step in a pipeline."""
+    return name.rpartition("__")[2] == "class_weight"
 
 
 def own_part(machine: PairwiseClassifier, job: Job, choice: Choice) -> Choice:
@@ -105,9 +144,9 @@ def fit_selected(
     """Fit the machine of a job with selected parameters; return the parameters that were set."""
     own = own_part(machine, job, choice)
     if isinstance(own, list):
-        machine.fit_pairs(X, y, own)
+        machine.fit_pairs(X, y, [by_label(params, y) for params in own])
     else:
-        machine.set_params(**own).fit(X, y)
+        machine.set_params(**by_label(own, y)).fit(X, y)
     return own
 
 
@@ -121,7 +160,7 @@ def rehearse(name: str, kernel: str, solver: str | None) -> None:
     compile_steps()
     X, y = np.random.default_rng(0).normal(size=(24, 2)), np.repeat([0, 1, 2], 8)
     known = machines.machine_class(name).parameters
-    stated = {"kernel": kernel, **({"solver": solver} if solver else {})}
+    stated = {**own_kernel(name, kernel), **({"solver": solver} if solver else {})}
     # errors are ignored, since they occur again when the machine is trained on the data of the job
     with suppress(Exception), within(Allowance()), warnings.catch_warnings(action="ignore"):
         machine = machines.make_machine(name, **{k: v for k, v in stated.items() if k in known})

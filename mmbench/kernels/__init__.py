@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
-from scipy.sparse import issparse
+from scipy.sparse import csr_array, issparse
 
 KERNELS = ("linear", "poly", "rbf")
 
@@ -42,6 +42,9 @@ FAR_CENTRE = 1e14
 
 #: Size in bytes of a chunk of distances; a chunk fits in the cache.
 CHUNK_BYTES = 2**18
+
+#: Number of pairs of sparse rows whose differences are computed at once.
+CHUNK_PAIRS = 2**12
 
 
 @dataclass(frozen=True)
@@ -111,21 +114,22 @@ class Kernel:
         """
         if self.name == "linear" or (self.name == "poly" and self.divisor == 1):
             return False
-        centred = self.name == "rbf" and not issparse(X)
-        largest = float(row_squares(X - self.centre(X) if centred else X).max())
+        largest = float(row_squares(moved(X, self.centre(X)) if self.name == "rbf" else X).max())
         if self.name == "rbf":
             return self.gamma * largest <= SINGLE_PRECISION_EXPONENT
         # powers are computed before they are divided
         most = min(SINGLE_PRECISION_MAX * self.divisor, float(np.finfo(np.float32).max))
         return self.degree * float(np.log1p(largest)) <= float(np.log(most))
 
-    def centre(self, X: NDArray) -> NDArray:
+    def centre(self, X: Any) -> NDArray:
         """Return the row that is subtracted from all rows before squared distances are computed.
 
         Far from the origin, ``x'x + z'z - 2x'z`` is inaccurate. The centre is the mean of the rows,
         or their median if the mean is so large, for example because of fill values like 1e20, that
-        differences from the mean would have too few digits.
+        differences from the mean would have too few digits. For sparse rows, see `sparse_centre`.
         """
+        if issparse(X):
+            return sparse_centre(X)
         mean = X.mean(axis=0)
         with np.errstate(over="ignore"):
             return np.median(X, axis=0) if self.gamma * (mean @ mean) > FAR_CENTRE else mean
@@ -139,6 +143,10 @@ class Kernel:
         """
         same = X is Z
         if issparse(X):
+            if self.name == "rbf":
+                centre = sparse_centre(Z)
+                X = moved(X, centre)
+                Z = X if same else moved(Z, centre)
             products = (X @ Z.T).toarray()
             base = as_distances(products, X, Z) if self.name == "rbf" else products
             return base.astype(dtype, copy=False)
@@ -176,8 +184,7 @@ def as_distances(out: NDArray, X: Any, Z: Any, gamma: float = np.inf) -> NDArray
     """
     squares, others = row_squares(X), row_squares(Z)
     largest = float(squares.max(initial=0)) + float(others.max(initial=0))
-    exact = out.dtype == np.float64 and isinstance(X, np.ndarray)
-    exact = exact and gamma * largest * NEAR_SHARE > NEAR_EXPONENT
+    exact = out.dtype == np.float64 and gamma * largest * NEAR_SHARE > NEAR_EXPONENT
     step = max(1, CHUNK_BYTES // max(1, out.itemsize * len(others)))
     for start in range(0, len(out), step):
         # the sum x'x + z'z is computed before 2x'z is subtracted, so that entries (i, j) and (j, i)
@@ -193,7 +200,7 @@ def as_distances(out: NDArray, X: Any, Z: Any, gamma: float = np.inf) -> NDArray
             sums *= NEAR_SHARE
             close = np.flatnonzero(part < sums)  # x'x + z'z - 2x'z is inaccurate for close rows
             near, columns = np.divmod(close, part.shape[1])
-            pairs = max(1, CHUNK_BYTES // (8 * X.shape[1]))
+            pairs = CHUNK_PAIRS if issparse(X) else max(1, CHUNK_BYTES // (8 * X.shape[1]))
             for some in (slice(k, k + pairs) for k in range(0, len(near), pairs)):
                 differences = X[start + near[some]] - Z[columns[some]]
                 part[near[some], columns[some]] = row_squares(differences)
@@ -202,6 +209,59 @@ def as_distances(out: NDArray, X: Any, Z: Any, gamma: float = np.inf) -> NDArray
     if X is Z:
         np.fill_diagonal(out, 0)
     return out
+
+
+def sparse_centre(X: Any) -> NDArray:
+    """Return the mean of each column of sparse rows that is far from 0, and 0 for other columns.
+
+    A column is far from 0 if its mean exceeds its standard deviation, for example a year. Most of
+    its values are then stored, and a difference from the mean needs little more memory.
+
+    Examples
+    --------
+    >>> from scipy.sparse import csr_array
+    >>> sparse_centre(csr_array([[2001.0, 0.0], [1999.0, 4.0], [2000.0, 0.0]]))
+    array([2000.,    0.])
+    """
+    n = X.shape[0]
+    mean, full = np.asarray(X.mean(axis=0)).ravel(), 2 * X.count_nonzero(axis=0) > n
+    squares = np.asarray(X[:, full].multiply(X[:, full]).mean(axis=0)).ravel()
+    full[full] = 2 * mean[full] ** 2 > squares
+    return np.where(full, mean, 0.0)
+
+
+def moved(X: Any, centre: NDArray) -> Any:
+    """Return ``X - centre``; sparse rows stay sparse, and store all values where `centre` is not 0.
+
+    Examples
+    --------
+    >>> from scipy.sparse import csr_array
+    >>> moved(csr_array([[3.0, 0.0], [0.0, 4.0]]), np.array([1.0, 0.0])).toarray()
+    array([[ 2.,  0.],
+           [-1.,  4.]])
+    """
+    if not issparse(X):
+        return X - centre
+    columns = np.flatnonzero(centre)
+    if not len(columns):
+        return X
+    n, k = X.shape[0], len(columns)
+    values, places = np.tile(-centre[columns], n), np.tile(columns, n)
+    return csr_array(X) + csr_array((values, places, k * np.arange(n + 1)), shape=X.shape)
+
+
+def variance(X: Any, weights: NDArray | None = None) -> float:
+    """Return the variance of all entries of X, including zeros that a sparse X does not store."""
+    if weights is None and not issparse(X):
+        return float(X.var())
+    n, d = X.shape
+    share = np.full(n, 1 / (n * d)) if weights is None else weights / (weights.sum() * d)
+    mean = float(share @ np.asarray(X.sum(axis=1)).ravel())
+    if not issparse(X):
+        return float(share @ row_squares(X - mean))
+    stored = csr_array((X.data - mean, X.indices, X.indptr), shape=X.shape)
+    zeros = d - np.diff(X.indptr)
+    return float(share @ (row_squares(stored) + zeros * np.float64(mean) ** 2))
 
 
 def row_squares(X: Any) -> NDArray:

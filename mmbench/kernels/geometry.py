@@ -50,7 +50,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
 __all__ = ["dispersions", "enclosing_ball", "geometry", "margins", "rademacher_bounds"]
-__all__ += ["worst_case"]
+__all__ += ["generalization_bounds", "worst_case"]
 
 #: Relative duality gap at which a minimisation over the simplex ends, and maximum number of
 #: interior-point iterations.
@@ -82,6 +82,7 @@ def geometry(
     kernel: Any = None,
     D: float = 1.0,
     U: ArrayLike | None = None,
+    delta: float = 0.05,
 ) -> pd.DataFrame:
     """Return the geometric quantities of a classifier's hyperplanes, one row per pair of classes.
 
@@ -108,6 +109,8 @@ def geometry(
         numbers. By default, `U` contains the rows of the pair of classes. For its generalization
         bound, the RMM paper requires rows u that are independent of the training rows. The time for
         ``U_H`` grows with the cube of the number of rows of U.
+    delta : float, default=0.05
+        Probability with which the bounds ``bound_F``, ``bound_G`` and ``bound_H`` may fail.
 
     Returns
     -------
@@ -116,7 +119,8 @@ def geometry(
         of rows (``n_negative``, ``n_positive``), and the norm of w (``norm``). Further columns are
         the results of `~mmbench.kernels.geometry.margins`, `~mmbench.kernels.geometry.dispersions`,
         `~mmbench.kernels.geometry.worst_case`, `~mmbench.kernels.geometry.enclosing_ball` (``R``,
-        ``R_bound``, ``Rbar``) and `~mmbench.kernels.geometry.rademacher_bounds`. The column
+        ``R_bound``, ``Rbar``), `~mmbench.kernels.geometry.rademacher_bounds` and
+        `~mmbench.kernels.geometry.generalization_bounds`. The column
         ``radius_margin`` is ``R^2 ||w||^2``, the radius-margin ratio in (6) of the F-SVM paper. If
         ``|f| = 1`` at the row nearest to the hyperplane, ``radius_margin`` equals
         ``(R / margin)^2``.
@@ -148,6 +152,8 @@ def geometry(
     data, y = _validated(X, y)
     if not 0 <= D < np.inf:
         raise UserError(f"D must be a number >= 0, got {D}")
+    if not 0 < delta < 1:
+        raise UserError(f"delta must be a probability between 0 and 1, got {delta}")
     precomputed = PRECOMPUTED in (kernel, getattr(machine, "kernel", None))
     rows = np.arange(len(data)) if precomputed else data
     if U is not None:
@@ -165,7 +171,7 @@ def geometry(
         for name, part in (("w", plane.support), ("U", others)):
             if len(part) and part.shape[1:] != own.shape[1:]:
                 raise UserError(f"{name} has the shape {part.shape}, and X {data.shape}")
-        lines.append(_quantities(plane, own, t, D, others))
+        lines.append(_quantities(plane, own, t, D, others, delta))
     return pd.DataFrame(lines)
 
 
@@ -195,7 +201,9 @@ class Hyperplane(NamedTuple):
         return self.kernel(rows, self.support) @ self.coef
 
 
-def _quantities(plane: Hyperplane, rows: NDArray, t: NDArray, D: float, U: NDArray) -> dict:
+def _quantities(
+    plane: Hyperplane, rows: NDArray, t: NDArray, D: float, U: NDArray, delta: float
+) -> dict:
     norm2 = float(plane.coef @ plane.projections(plane.support))
     norm = float(np.sqrt(max(norm2, 0.0)))
     s, same = plane.projections(rows), U is rows
@@ -211,6 +219,7 @@ def _quantities(plane: Hyperplane, rows: NDArray, t: NDArray, D: float, U: NDArr
         # The rows are centred, since radii are inaccurate far from the origin.
         centred = rows - rows.mean(axis=0) if plane.kernel is LINEAR else None
         ball = enclosing_ball(gram if centred is None else centred @ centred.T)
+        complexity = rademacher_bounds(gram.diagonal(), cross, among, norm, u, D)
         return {
             **dict(zip(("negative", "positive"), plane.pair, strict=True)),
             "n_negative": int((t < 0).sum()),
@@ -221,7 +230,8 @@ def _quantities(plane: Hyperplane, rows: NDArray, t: NDArray, D: float, U: NDArr
             **worst_case(s + plane.b, t),
             **dict(zip(("R", "R_bound", "Rbar"), ball, strict=True)),
             "radius_margin": ball.radius**2 * norm2,
-            **rademacher_bounds(gram.diagonal(), cross, among, norm, u, D),
+            **complexity,
+            **generalization_bounds(s + plane.b, t, complexity, delta),
         }
 
 
@@ -555,6 +565,42 @@ def rademacher_bounds(
         "U_G": bound(norm**2 + D * float(np.mean(u**2)), remainder(uniform)[0]),
         "U_H": bound(norm**2 + D * float(np.max(u**2)), remainder(best)[0]),
     }
+
+
+def generalization_bounds(
+    f: NDArray, t: NDArray, complexity: dict[str, float], delta: float
+) -> dict[str, float]:
+    r"""Return the bounds on the error probability in theorem 1 of appendix A of the RMM paper.
+
+    With the slacks ``xi_i = max(0, 1 - t_i f_i)`` of n rows, the bounds are
+
+    .. math::
+
+        \frac1n \sum_i \xi_i + 2 U + 3 \sqrt{\frac{\ln(2/\delta)}{2n}} .
+
+    ``mean_slack`` is the first term. ``bound_F``, ``bound_G`` and ``bound_H`` have the bounds
+    ``U_F``, ``U_G`` and ``U_H`` of `rademacher_bounds` as U. The constant gamma of the theorem is
+    1, since the slacks have the margin 1. Each bound is at least the fraction of misclassified
+    training rows; a bound above 1 states nothing.
+
+    The theorem is valid for a class of functions that is fixed before the rows are drawn, without
+    the intercept b, and for rows u that are independent of the training rows. Here E is the
+    smallest number for the given w, and f contains b. The returned numbers therefore compare
+    machines, but do not guarantee an error probability.
+
+    Parameters
+    ----------
+    f, t : ndarray of shape (n,)
+        Decision values, and labels 1 and -1.
+    complexity : dict
+        Result of `rademacher_bounds`.
+    delta : float
+        Probability with which the inequality of the theorem may fail.
+    """
+    slack = float(np.maximum(0.0, 1.0 - t * f).mean())
+    chance = 3.0 * float(np.sqrt(np.log(2.0 / delta) / (2.0 * len(f))))
+    bounds = {f"bound_{name[-1]}": slack + 2.0 * U + chance for name, U in complexity.items()}
+    return {"mean_slack": slack, **bounds}
 
 
 def minimum_on_simplex(

@@ -28,7 +28,7 @@ from numpy.typing import DTypeLike, NDArray
 from scipy.linalg import LinAlgError, cholesky
 from scipy.sparse import issparse
 
-from mmbench.kernels import Kernel, as_distances, row_squares
+from mmbench.kernels import Kernel, as_distances, moved, row_squares
 
 #: Number of columns per block of `read_row`; a block fits in the cache of a core.
 READ_COLUMNS = 512
@@ -171,7 +171,7 @@ def is_semidefinite(gram: NDArray) -> bool:
 class KernelRows:
     """Copy of data rows in one data type, for the computation of kernel values.
 
-    For ``rbf``, a centre is subtracted from dense rows. Far from the origin, the expansion ``x'x +
+    For ``rbf``, a centre is subtracted from the rows. Far from the origin, the expansion ``x'x +
     z'z - 2x'z`` of squared distances would suffer from cancellation.
 
     Parameters
@@ -179,10 +179,9 @@ class KernelRows:
     kernel : Kernel
         Kernel function.
     X : ndarray or sparse array of shape (n_samples, n_features)
-        Data rows. Sparse rows are not centred, since centred rows would be dense. Centring is
-        unnecessary for sparse rows, since most coordinates are zero.
+        Data rows.
     centre : ndarray of shape (n_features,), optional
-        Vector that is subtracted from dense rows for ``rbf``, by default `Kernel.centre`.
+        Vector that is subtracted from the rows for ``rbf``, by default `Kernel.centre`.
     dtype : data type, default=float64
         Data type of the kernel values.
 
@@ -199,9 +198,9 @@ class KernelRows:
         self, kernel: Kernel, X: Any, centre: NDArray | None = None, dtype: DTypeLike = np.float64
     ):
         self.kernel, self.centre = kernel, centre
-        if kernel.name == "rbf" and not issparse(X):
+        if kernel.name == "rbf":
             self.centre = kernel.centre(X) if centre is None else centre
-            X = X - self.centre
+            X = moved(X, self.centre)
         self.X = X.astype(dtype) if issparse(X) else np.ascontiguousarray(X, dtype=dtype)
 
     def take(self, rows: NDArray | list[int] | slice) -> KernelRows:

@@ -13,12 +13,13 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from mmbench.errors import UserError, did_you_mean
-from mmbench.plugins import with_plugins
+from mmbench.plugins import imported, with_plugins
 
 if TYPE_CHECKING:
     from mmbench.machines.base.estimator import PairwiseClassifier
     from mmbench.machines.fsvm.fsvm import FSVM as FSVM
     from mmbench.machines.klda import KLDA as KLDA
+    from mmbench.machines.ldm import LDM as LDM
     from mmbench.machines.lssvm import LSSVM as LSSVM
     from mmbench.machines.mamc import MAMC as MAMC
     from mmbench.machines.minimax.lda import LDA as LDA
@@ -40,6 +41,7 @@ MACHINES = {
     "klda": "mmbench.machines.klda:KLDA",
     "mmrm": "mmbench.machines.mmrm.mmrm:MMRM",
     "mamc": "mmbench.machines.mamc:MAMC",
+    "ldm": "mmbench.machines.ldm:LDM",
     "lssvm": "mmbench.machines.lssvm:LSSVM",
     "lda": "mmbench.machines.minimax.lda:LDA",
     "mpm": "mmbench.machines.minimax.mpm:MPM",
@@ -158,7 +160,7 @@ def machine_class(name: str) -> type[PairwiseClassifier]:
     if ":" not in machine:
         raise UserError(f"unknown machine {name!r}{did_you_mean(name, (*MACHINES, *ALIASES))}")
     from mmbench.machines.base.estimator import PairwiseClassifier  # takes seconds to import
-    from mmbench.machines.base.foreign import foreign_class, imported
+    from mmbench.machines.base.foreign import foreign_class
 
     found = imported(machine)
     ours = isinstance(found, type) and issubclass(found, PairwiseClassifier)

@@ -30,6 +30,10 @@ from mmbench.solvers.rows import MappedRows
 #: Directions are omitted if their variance is at most NO_VARIANCE times the largest variance.
 NO_VARIANCE = 1e-12
 
+#: Variances are considered equal if their relative difference is at most TIE. Rounding errors turn
+#: the principal directions of so close variances.
+TIE = 1e-8
+
 #: `gram_by_features` returns the features instead of the Gram matrix if the kernel is linear and
 #: there are at least ROWS_PER_FEATURE rows per feature.
 ROWS_PER_FEATURE = 2
@@ -66,13 +70,17 @@ class Spectrum:
 
         If `n_components` is at least 1, it is the number of returned components. If `n_components`
         is below 1, it is the fraction of the total variance that the returned components explain.
-        None stands for all components.
+        None stands for all components. Components of equal variance are kept together, since their
+        directions depend on the order of the rows.
 
         Examples
         --------
         >>> three = Spectrum(np.eye(3), np.array([6.0, 3.0, 1.0]), np.eye(3), np.zeros(3), True)
         >>> [len(three.first(wanted).variances) for wanted in (None, 2, 0.5, 0.95)]
         [3, 2, 1, 3]
+        >>> equal = Spectrum(np.eye(3), np.array([6.0, 3.0, 3.0]), np.eye(3), np.zeros(3), True)
+        >>> [len(equal.first(wanted).variances) for wanted in (1, 2, 0.6)]
+        [1, 3, 3]
         """
         if n_components is None:
             return self
@@ -80,11 +88,17 @@ class Spectrum:
         if n_components < 1:
             shares = np.cumsum(self.variances) / max(self.variances.sum(), 1e-300)
             k = int(np.searchsorted(shares, n_components * (1 - 1e-12))) + 1
+        k += int(np.argmin(np.append(self._tied[k - 1 :], False)))
         if k >= len(self.variances):
             return self
         return Spectrum(
             self.rows[:, :k], self.variances[:k], self.basis[:, :k], self.origin, self.linear
         )
+
+    @property
+    def _tied(self) -> NDArray:
+        """Whether the variance of each component, except the last, equals the next variance."""
+        return self.variances[1:] >= (1 - TIE) * self.variances[:-1]
 
     def original(self, w: NDArray, b: float) -> tuple[NDArray, float]:
         """Convert ``f(x) = w'z(x) + b`` to a function of the features or of the kernel values.
@@ -102,7 +116,8 @@ def spectrum(
     """Return the eigendecomposition of the total scatter matrix of all training rows.
 
     If the kernel is nonlinear and `n_components` is at most PARTIAL_SHARE times the number of rows,
-    only the first `n_components` components are computed. Otherwise all components are computed.
+    only the first ``n_components + 1`` components are computed. Otherwise, or if the last two of
+    them have equal variances (see `Spectrum.first`), all components are computed.
     The row weights `weights` need not sum to 1. Directions with zero variance are omitted. If all
     rows are equal, there is one coordinate, which is zero.
     """
@@ -111,7 +126,11 @@ def spectrum(
     if problem.kernel.name == "linear":
         found = _linear(problem.X, weights, roots)
     else:
-        found = _kernel(np.asarray(problem.gram, dtype=np.float64), weights, roots, n_components)
+        gram, few = np.asarray(problem.gram, dtype=np.float64), n_components and n_components + 1
+        found = _kernel(gram, weights, roots, few)
+        if few and len(found.variances) == few and found._tied[-1]:
+            found = _kernel(gram, weights, roots, None)
+        found = found.first(n_components)
     if len(found.variances):
         return found
     nothing = np.zeros((len(problem.X), 1)), np.zeros(1), np.zeros((len(found.basis), 1))

@@ -29,6 +29,7 @@ feature map, a row of weight 2 has the same effect as two equal rows of weight 1
 | `Fit.route` | condition | operations per C, for n rows and d features |
 | --- | --- | --- |
 | Cholesky in features | linear kernel, at least two rows per feature | d^3 + n d |
+| conjugate gradients | linear kernel, sparse rows, n and d above 5000 | 10 to 1000 products |
 | Cholesky | otherwise; for (32) and 1/C below rounding errors, eigenvectors of K | n^3 / 3 |
 | printed system | ``solver="reference"``; with (32), a least squares problem is solved | n^3 |
 
@@ -36,9 +37,10 @@ On the data sets Heart, Pima and German (297 to 1000 rows), the route "printed s
 2.9 times the CPU time of "Cholesky", and 3 to 22 times the CPU time of "Cholesky in features"
 (`benchmarks/peers.py`).
 
-Conjugate gradients are not used. On the stored RBF kernel matrix of 4000 and 8000 rows of MNIST,
-conjugate gradients take 0.3 to 1.1 times the CPU time of "Cholesky" if C <= 1, and 0.9 to 6 times
-if C = 100. Conjugate gradients need 11 to 666 iterations to reach a relative residual of 1e-7.
+For dense rows, conjugate gradients are not used. On the stored RBF kernel matrix of 4000 and 8000
+rows of MNIST, conjugate gradients take 0.3 to 1.1 times the CPU time of "Cholesky" if C <= 1, and
+0.9 to 6 times if C = 100. Conjugate gradients need 11 to 666 iterations to reach a relative
+residual of 1e-7.
 
 References
 ----------
@@ -55,6 +57,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.sparse import issparse
 
 from mmbench.errors import Status
 from mmbench.machines.base.estimator import WeightedClassifier, class_weight, row_weights
@@ -67,10 +70,15 @@ from mmbench.solvers.ridge import (
     Gram,
     Solutions,
     scaled,
+    solve_by_products,
     solve_path,
     solve_printed,
     solve_weights,
 )
+
+#: For sparse rows with a linear kernel, conjugate gradients are used if the numbers of rows and of
+#: features exceed MOST_FEATURES. They need only products with the rows.
+MOST_FEATURES = 5000
 
 #: The paper's grid of gamma with ``gamma_scaling="per_feature"``: the grid of the MAMC up to 200.
 GAMMAS = (0.01, 0.1, 0.5, 1, 5, 10, 15, 20, 50, 100, 200)
@@ -127,6 +135,7 @@ class LSSVM(WeightedClassifier):
         linear_row_copies=3,  # Features and, if reading="empirical", a factor of K K are stored.
         weight_copies=1,  # Row weights need a weighted copy of the Gram matrix or of the rows.
         rows_per_feature=ROWS_PER_FEATURE,
+        most_features=MOST_FEATURES,
     )
     sparse_input = True
     #: Version 2: the EMAMC uses eigenvectors of K if the ridge 1/C is below the rounding errors of
@@ -158,8 +167,10 @@ class LSSVM(WeightedClassifier):
 
     @classmethod
     def needs_at(cls, params: Mapping[str, Any]) -> MemoryNeeds:
-        weighted = params.get("class_weight") is not None
-        return cls.memory_needs.with_weights() if weighted else cls.memory_needs
+        needs = cls.memory_needs
+        if params.get("reading") == "empirical":
+            needs = replace(needs, most_features=None)
+        return needs if params.get("class_weight") is None else needs.with_weights()
 
     def train_path(
         self, problem: BinaryProblem, points: Sequence[Mapping[str, Any]]
@@ -170,7 +181,12 @@ class LSSVM(WeightedClassifier):
         costs = [point.get("C", self.C) for point in points]
         weights = row_weights(problem, self.class_weight)
         reference, squared = self.solver == "reference", self.reading == "empirical"
-        gram: Gram = problem.copied_gram() if reference else gram_by_features(problem)
+        iterative = not (reference or squared) and _is_iterative(problem)
+        gram: Gram
+        if iterative:
+            gram = FeatureGram(problem.X)
+        else:
+            gram = problem.copied_gram() if reference else gram_by_features(problem)
         started = time.perf_counter()
         root = np.ones(len(problem.y)) if weights is None else np.sqrt(weights)
         gram, y = gram if weights is None else scaled(gram, root), root * problem.y
@@ -178,7 +194,10 @@ class LSSVM(WeightedClassifier):
         rows: Any = gram
         if isinstance(gram, FeatureGram) and not squared:
             rows, a = gram.features, None
-            coef, b = solve_weights(rows, y, costs, root)
+            if iterative:
+                route, (coef, b) = "conjugate gradients", solve_by_products(rows, y, costs, root)
+            else:
+                coef, b = solve_weights(rows, y, costs, root)
             given = [{"w": w} for w in coef.T]
         else:
             solve: Callable[..., Solutions] = solve_printed if reference else solve_path
@@ -186,12 +205,25 @@ class LSSVM(WeightedClassifier):
             found = solve(gram, y, costs, squared, root)
             coef, b, a = found.coef, found.b, found.a
             given = [{"coef": root * own} for own in coef.T]
+            if problem.kernel.name == "linear" and not squared:
+                # a'Ka loses the digits of the weights w, with which the machine predicts
+                rows = problem.X
+                rows = rows if weights is None else scaled(FeatureGram(rows), root).features  # type: ignore[union-attr]
+                a = None
+                coef = rows.T @ coef
+                given = [{**own, "w": w} for own, w in zip(given, coef.T, strict=True)]
         fits = _certificates(rows, y, root, np.array(costs), coef, b, a, squared or a is None)
         seconds = (time.perf_counter() - started) / len(costs)
         return [
             BinaryModel(intercept=float(one), fit=replace(fit, seconds=seconds, route=route), **own)
             for one, fit, own in zip(b, fits, given, strict=True)
         ]
+
+
+def _is_iterative(problem: BinaryProblem) -> bool:
+    """Whether the rows are sparse, and so large that no n x n or d x d array is stored."""
+    linear = problem.kernel.name == "linear" and problem.given_gram is None
+    return linear and issparse(problem.X) and min(problem.X.shape) > MOST_FEATURES
 
 
 def _certificates(

@@ -33,10 +33,16 @@ If row i has weight s_i, the penalty on xi_i in all problems and the upper bound
 are ``C s_i``. With weights s_i, the penalty on tau_i and tau*_i in (14) is ``D nu s_i / sum_j
 s_j``.
 
+Rows without a label may be given to `fit`. These rows have no slack xi_i, and only the bounds on
+their decision values apply: ``-B <= f(x_i) <= B`` in (7), and the bounds with t in (13) and (14).
+In (8), alpha_i is zero for these rows. Theta is then the maximum over all rows. In (14), the weight
+of a row without a label is 1. With such rows, SMO solves (7), also with a linear kernel.
+
 | `Fit.route` | used by "auto" | cost |
 | --- | --- | --- |
 | as for the SVM | (7) with B >= theta | only the SVM training |
 | as for the SVM | (7) with B < theta | 1 to 13 SVM trainings |
+| closed form | (7) with B up to 1e-10 | none |
 | root search | (13) and (14) | 10 RMM trainings with warm starts |
 | Clarabel | never; only by solver="reference" | n^3 operations per iteration |
 
@@ -59,15 +65,15 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, ClassVar, NamedTuple, Self
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 from scipy import sparse
 
 from mmbench.allowance import time_is_up
 from mmbench.errors import Status, worst
-from mmbench.kernels.matrix import KernelMatrix
+from mmbench.kernels.matrix import PRECOMPUTED, KernelMatrix, part_of
 from mmbench.machines.base.estimator import (
     WeightedClassifier,
     class_weight,
@@ -76,7 +82,7 @@ from mmbench.machines.base.estimator import (
     slack_penalties,
 )
 from mmbench.machines.base.parameters import Param, choice, parameter, positive
-from mmbench.machines.base.problem import BinaryModel, BinaryProblem, Fit
+from mmbench.machines.base.problem import BinaryModel, BinaryProblem, Fit, expand
 from mmbench.machines.base.search_space import MemoryNeeds, SearchSpace, cache_size
 from mmbench.machines.svm import (
     GAP_TOLERANCE_FACTOR,
@@ -104,6 +110,10 @@ BOUND_FRACTIONS = (0.4, 0.16, 0.06, 0.025, 0.0)
 
 #: Maximum number of steps of the root search.
 MAX_ROOT_STEPS = 50
+
+#: For B up to TINY_BOUND, the solution is w = 0. Rounding errors of sums of kernel values may
+#: exceed so small a bound, and a solver would end without a proof or only after 10^7 steps.
+TINY_BOUND = 1e-10
 
 #: Iterations and seconds in the certificate of a reused solution.
 NO_WORK: Mapping[str, Any] = {"iterations": 0, "seconds": 0.0}
@@ -215,7 +225,50 @@ class RMM(WeightedClassifier):
     def needs_at(cls, params: Mapping[str, Any]) -> MemoryNeeds:
         # problem (14) is solved by SMO, even if the kernel is linear
         parts = params.get("form") == "relaxed"
-        return replace(cls.memory_needs, linear_row_copies=None) if parts else cls.memory_needs
+        needs = cls.memory_needs
+        return replace(needs, linear_row_copies=None, most_features=None) if parts else needs
+
+    def fit(
+        self,
+        X: ArrayLike,
+        y: ArrayLike,
+        sample_weight: ArrayLike | None = None,
+        unlabelled: ArrayLike | None = None,
+    ) -> Self:
+        """Train one binary machine per pair of classes.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+        y : array-like of shape (n_samples,)
+        sample_weight : array-like of shape (n_samples,), optional
+            Weights of the rows. A row of weight 2 is equivalent to two equal rows. Rows of weight 0
+            are removed, and negative weights raise an error.
+        unlabelled : array-like of shape (n_unlabelled, n_features), optional
+            Rows without labels, for example the rows that will be predicted. The bounds on decision
+            values also apply to these rows, in each pair of classes. In `support_`, their indices
+            begin at n_samples.
+
+        Returns
+        -------
+        self
+
+        Raises
+        ------
+        ValueError
+            If a parameter or the data are invalid.
+        """
+        if unlabelled is not None and self.kernel == PRECOMPUTED:
+            raise ValueError(
+                "RMM: unlabelled rows need features; use a kernel function, not 'precomputed'"
+            )
+        rows, labels, weights, counted = self._weighted(X, y, sample_weight)
+        if unlabelled is None:
+            return self._fit(rows, labels, None, weights)._renumbered(counted)
+        more = self._validated(unlabelled, reset=False)
+        if counted is not None:
+            counted = np.append(counted, np.shape(X)[0] + np.arange(more.shape[0]))
+        return self._fit(rows, labels, None, weights, more)._renumbered(counted)
 
     def train(self, problem: BinaryProblem, warm: BinaryModel | None = None) -> BinaryModel:
         if self.timing != "none":
@@ -255,15 +308,22 @@ class RMM(WeightedClassifier):
     def _train_svm(
         self, problem: BinaryProblem, start: PiecewiseSolution | None = None
     ) -> BinaryModel:
-        """Train the SVM with the same C and the same row weights as the RMM."""
-        C = slack_penalties(problem, self.C, self.class_weight)
-        tol = tolerance(self.tol, len(problem.y))
-        svm = train_svm(problem, C, self.solver, tol, start, self.cache_size)
+        """Train the SVM with the same C and the same row weights as the RMM.
+
+        Rows without a label get the decision values of the SVM of all other rows.
+        """
+        known, part = np.flatnonzero(problem.y), problem
+        begin: PiecewiseSolution | NDArray | None = start
+        if len(known) < len(problem.y):
+            part, begin = _part(problem, known), None if start is None else start.u[known]
+        C = slack_penalties(part, self.C, self.class_weight)
+        tol = tolerance(self.tol, len(part.y))
+        svm = train_svm(part, C, self.solver, tol, begin, self.cache_size)
         if self.solver == "reference" and not svm.fit.gap <= GAP_TOLERANCE_FACTOR * tol:
             # the SVM is trained again if libsvm ends far from the optimum, since B is computed from
             # the SVM's decision values
-            svm = train_svm(problem, C, "auto", tol, None, self.cache_size)
-        return svm
+            svm = train_svm(part, C, "auto", tol, None, self.cache_size)
+        return svm if part is problem else _extended(svm, problem, known)
 
     def _train_from(
         self, problem: BinaryProblem, svm: BinaryModel, points: list[PiecewiseSolution]
@@ -288,16 +348,21 @@ class RMM(WeightedClassifier):
         The `state` of the model is the solution of problem (8). The `coef` of the model is the
         solution u of (8), multiplied by a factor such that the constraints of (7) hold exactly.
         """
-        C = slack_penalties(problem, self.C, self.class_weight)
-        dual = rmm_dual(rows_or_gram(problem, self.solver, self.cache_size), problem.y, C, B)
+        C, solver = slack_penalties(problem, self.C, self.class_weight), self.solver
+        if not problem.y.all():
+            C = C * np.abs(problem.y)
+            solver = "smo" if solver == "auto" else solver
+        dual = rmm_dual(rows_or_gram(problem, solver, self.cache_size), problem.y, C, B)
         started, gap = time.perf_counter(), GAP_TOLERANCE_FACTOR * tol
         if self.solver == "reference":
             found = solve_paper_dual(dual, problem.y, C, B, tol)
+        elif B <= TINY_BOUND:
+            found = solve_tiny_bound(dual, problem.y, C, B)
         else:
             values = [0.5 * (point.u @ point.decision) + dual.cost(point.u) for point in points]
             start = points[int(np.argmin(values))] if points else None
             size = self.cache_size
-            found = solve_dual(problem, dual, C, self.solver, tol, gap, start, B, size)
+            found = solve_dual(problem, dual, C, solver, tol, gap, start, B, size)
         model = certified(dual, found, tol, time.perf_counter() - started)
         violation = max(model.fit.max_violation, _largest_decision(model) - B)
         return replace(model, fit=replace(model.fit, max_violation=violation))
@@ -317,7 +382,7 @@ class RMM(WeightedClassifier):
             ), 1.0
         started, reference = time.perf_counter(), self.solver == "reference"
         nu = self.nu if self.form == "relaxed" else None  # t = 1 is optimal for nu < 1
-        inside = nu is None and in_features(problem, self.solver)
+        inside = nu is None and in_features(problem, self.solver) and bool(problem.y.all())
         gram = (rows_or_gram if inside else kernel_values)(problem, self.solver, self.cache_size)
         search = PenaltySearch(
             *(gram, problem.y, inside, self.C, D, nu, row_weights(problem, self.class_weight))
@@ -374,6 +439,36 @@ def _largest_decision(model: BinaryModel) -> float:
     return float(np.abs(model.state.f).max())
 
 
+def _part(problem: BinaryProblem, rows: NDArray) -> BinaryProblem:
+    """Return the training problem of some rows."""
+    gram, weights = problem.given_gram, problem.weights
+    return BinaryProblem(
+        problem.X[rows],
+        problem.y[rows],
+        problem.kernel,
+        None if gram is None else part_of(gram, rows),
+        problem.classes,
+        None if weights is None else weights[rows],
+    )
+
+
+def _extended(svm: BinaryModel, problem: BinaryProblem, known: NDArray) -> BinaryModel:
+    """Return the SVM of the rows `known` as a model of all rows of a problem."""
+    state, n = svm.state, len(problem.y)
+    u, coef = np.zeros(n), np.zeros(n)
+    u[known], coef[known] = state.u, svm.coef
+    decision, others = np.empty(n), np.flatnonzero(problem.y == 0)
+    decision[known] = state.decision
+    if state.weights is not None:
+        decision[others] = problem.X[others] @ state.weights
+    elif problem.given_gram is not None:
+        decision[others] = problem.given_gram[np.ix_(others, known)] @ state.u
+    else:
+        values = expand(problem.kernel, problem.X[others], problem.X[known], state.u[None])
+        decision[others] = values[:, 0]
+    return replace(svm, coef=coef, state=replace(state, u=u, decision=decision))
+
+
 def _with_the_work_of(svm: Fit, model: BinaryModel) -> BinaryModel:
     """Return the model with the iterations and seconds of the SVM added to its certificate."""
     iterations, seconds = model.fit.iterations + svm.iterations, model.fit.seconds + svm.seconds
@@ -414,6 +509,17 @@ def rmm_dual(
     )
 
 
+def solve_tiny_bound(
+    dual: PiecewiseQP, y: NDArray, C: float | NDArray, B: float
+) -> PiecewiseSolution:
+    """Return w = 0 and the best b in [-B, B], the solution of (7) up to a relative gap of 2 B.
+
+    The slack of each row is between 1 - B and 1 + B.
+    """
+    none, side = np.zeros(len(y)), float(np.sign(np.sum(C * y)))
+    return dual.solution(none, none, side * B, 0, Status.OPTIMAL, route="closed form")
+
+
 def solve_paper_dual(
     dual: PiecewiseQP,
     y: NDArray,
@@ -437,13 +543,16 @@ def solve_paper_dual(
     if limited:
         rows.append([None, None, ones, ones, np.ones((1, 1))])
     multipliers = sparse.coo_array((3 * n + limited, 3 * n + limited))
+    # without a label, alpha_i is not a part of u_i; a positive upper bound of alpha_i leaves the
+    # interior-point method room
+    most = np.where(y == 0, 1.0, C)
     found = solve_qp(
         P=sparse.csc_array(sparse.block_diag([dual.gram, multipliers])),
         q=np.repeat([0.0, -1.0, B, 0.0], [n, n, 2 * n, limited]),
         A=sparse.csc_array(sparse.block_array([row[: 4 + limited] for row in rows])),
         b=np.concatenate([[0.0], none, [total] * limited]),
         lower=np.repeat([-np.inf, 0.0], [n, 3 * n + limited]),
-        upper=np.concatenate([none + np.inf, none + C, none + cap, none + cap, [np.inf] * limited]),
+        upper=np.concatenate([none + np.inf, most, none + cap, none + cap, [np.inf] * limited]),
         tol=min(tol, REFERENCE_TOLERANCE),
     )
     u = dual.feasible(found.x[:n])
@@ -503,9 +612,9 @@ class PenaltySearch:
         nu: float | None,
         weights: NDArray | None,
     ):
-        s = np.ones(len(y)) if weights is None else weights
+        s = np.ones(len(y)) if weights is None else np.where(y == 0, 1.0, weights)
         self.gram, self.y, self.inside, self.D, self.weights = gram, y, inside, D, s
-        self.C = C if weights is None else C * s
+        self.C = C if weights is None and y.all() else C * s * np.abs(y)
         # `cap` is the upper bound of each lambda_i and lambda*_i. `exceptions` is the upper bound
         # of the total weight of the rows with decision values |f| > t.
         self.cap = np.full(len(y), np.inf) if nu is None else D * nu / s.sum() * s

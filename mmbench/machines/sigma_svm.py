@@ -57,7 +57,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.linalg import lapack
 
-from mmbench.kernels import CHUNK_ROWS, row_squares
+from mmbench.kernels import CHUNK_ROWS
 from mmbench.machines.base.estimator import (
     WeightedClassifier,
     class_weight,
@@ -67,10 +67,10 @@ from mmbench.machines.base.estimator import (
 from mmbench.machines.base.parameters import Param, choice, parameter, positive
 from mmbench.machines.base.problem import BinaryModel, BinaryProblem
 from mmbench.machines.base.search_space import MemoryNeeds, SearchSpace
+from mmbench.machines.base.variance import dual_bound, primal_objective
 from mmbench.machines.kernel_pca import Spectrum, spectrum, spectrum_of_many
 from mmbench.machines.svm import NATIVE, ROWS_PER_FEATURE, SVM, in_features, tolerance, train_svm
 from mmbench.solvers.rows import MappedRows
-from mmbench.solvers.svm_dual.qp import ROUNDING_FACTOR
 
 #: Grid of D. The variances in Sigma are far smaller than 1, and D Sigma is small compared with
 #: (1-D) I except for D near 1. Therefore the grid contains several values of D near 1.
@@ -198,86 +198,17 @@ class SigmaSVM(WeightedClassifier):
                 svm = train_svm(twin, C, solver, tol, start)
                 start = svm.state
                 model = replace(original(svm), state=svm)
-                objective = primal_objective(problem, model, D, costs[k], weights)
+                objective = primal_objective(problem, model, 1 - D, D, costs[k], weights)
                 bound = svm.fit.bound
                 if D < 1:
                     dual = replace(svm, coef=svm.state.u, w=svm.state.weights)  # unscaled u and w
-                    lower = dual_bound(problem, svm.state.u, original(dual), D, weights)
+                    lower = dual_bound(problem, svm.state.u, original(dual), 1 - D, D, weights)
                     # if `lower` is nan, this order of the arguments of min and max gives 0
                     bound = max(0.0, min(lower, bound))
                 seconds = svm.fit.seconds + shared
                 fit = replace(svm.fit, objective=objective, bound=bound, seconds=seconds)
                 models[k] = replace(model, fit=fit)
         return [models[k] for k in range(len(penalties))]
-
-
-def primal_objective(
-    problem: BinaryProblem, model: BinaryModel, D: float, C: float, weights: NDArray | None = None
-) -> float:
-    """Return the objective (3) at the coefficients of a model.
-
-    The coefficients of the SVM with the kernel (4) are converted to coefficients for the kernel of
-    the data. For D near 1 and a singular Gram matrix, the conversion loses digits. Therefore the
-    objective is computed from the converted coefficients.
-    """
-    if model.w is None:
-        products = problem.gram @ model.coef
-        norm = float(model.coef @ products)
-    else:
-        products, norm = problem.X @ model.w, float(model.w @ model.w)
-    f = products + model.intercept
-    slack = np.maximum(0.0, 1.0 - problem.y * f)
-    variance = np.average((f - np.average(f, weights=weights)) ** 2, weights=weights)
-    total = slack.sum() if weights is None else weights @ slack
-    return 0.5 * ((1 - D) * norm + D * float(variance)) + C * float(total)
-
-
-def dual_bound(
-    problem: BinaryProblem, u: NDArray, model: BinaryModel, D: float, weights: NDArray | None = None
-) -> float:
-    """Return a lower bound on the optimum of (3) for D < 1, from dual variables u.
-
-    The dual variables u belong to the SVM with the kernel (4). The dual objective of this SVM may
-    exceed the optimum of (3), since the computed kernel matrix of (4) is inexact. The matrix lacks
-    directions of the feature space with small variance, and its rounding errors grow with the
-    condition number of the centred Gram matrix. Let Z be the centred rows, and
-    ``M = (1-D) I + D Sigma``. For every vector w with the residual ``r = Z'u - Mw``, the dual
-    objective of (3) is
-
-        y'u - max over v of (u'Zv - 1/2 v'Mv) = y'u - u'Zw + 1/2 w'Mw - 1/2 r'M^-1 r
-
-    Since ``M >= (1-D) I``, replacing M^-1 by ``I / (1-D)`` gives a lower bound. For the weights w
-    of the model, the residual r is small. Rounding errors are bounded as in `PiecewiseQP.solution`.
-    """
-    X, w, coef, n = problem.X, model.w, model.coef, len(u)
-    shares = np.full(n, 1 / n) if weights is None else weights / weights.sum()
-    unit = ROUNDING_FACTOR * np.sqrt(n) * np.finfo(float).eps
-    squares = row_squares(X) if coef is None else np.maximum(problem.gram.diagonal(), 0.0)
-    roots, mean_square = np.sqrt(squares), float(shares @ squares)
-    with np.errstate(over="ignore", invalid="ignore"):
-        if coef is not None:
-            products, size = problem.gram @ coef, float(np.abs(coef) @ roots)
-            norm = float(coef @ products)
-        else:
-            assert w is not None
-            products, norm = X @ w, float(w @ w)
-            size = np.sqrt(norm)
-        f = products - shares @ products
-        rest = u - D * shares * f
-        if coef is not None:
-            rest -= (1 - D) * coef
-            rounding = unit * float(np.abs(rest) @ roots) ** 2
-            residual = np.sqrt(max(0.0, float(rest @ (problem.gram @ rest))) + rounding)
-        else:
-            assert w is not None
-            residual = float(np.linalg.norm(X.T @ rest - (1 - D) * w))
-            residual += unit * float(np.abs(rest) @ roots)
-        residual += D * unit * size * mean_square
-        spread, error = np.sqrt(shares @ f**2), unit * size * np.sqrt(mean_square)
-        value = float((problem.y - f) @ u) + 0.5 * ((1 - D) * norm + D * spread**2)
-        rounding = unit * size * (float(np.abs(u) @ roots) + 0.5 * (1 - D) * size)
-        rounding += D * error * (spread + 0.5 * error)
-        return float(value - rounding - 0.5 * residual**2 / (1 - D))
 
 
 #: The training problem with the kernel (4), and a function that converts its model to a model with

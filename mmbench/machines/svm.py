@@ -161,7 +161,11 @@ class SVM(WeightedClassifier):
     )
     #: `gram_copies` counts the Gram matrix, and the linear system of Newton steps.
     memory_needs: ClassVar[MemoryNeeds] = MemoryNeeds(
-        gram_copies=2, linear_row_copies=2, rows_per_feature=ROWS_PER_FEATURE, in_parts=True
+        gram_copies=2,
+        linear_row_copies=2,
+        rows_per_feature=ROWS_PER_FEATURE,
+        most_features=MOST_FEATURES,  # coordinate descent
+        in_parts=True,
     )
     sparse_input = translation_invariant = True
     #: Version 2: SMO uses all rows; rows are no longer removed by shrinking. Version 3: w = 0 is

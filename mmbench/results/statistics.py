@@ -262,10 +262,69 @@ def critical_difference(n_machines: int, n_datasets: int) -> float:
     >>> round(critical_difference(4, 14), 2)
     1.25
     """
+    spread = math.sqrt(n_machines * (n_machines + 1) / (6 * n_datasets))
+    return tukey_factor(n_machines) * spread
+
+
+@lru_cache
+def tukey_factor(m: int) -> float:
+    """Return the critical value of the largest difference between two of `m` equal machines, in
+    standard errors of a difference, at the level `LEVEL` (Tukey's range).
+
+    Examples
+    --------
+    >>> [round(tukey_factor(m), 2) for m in (2, 3, 5, 10, 19)]
+    [1.96, 2.34, 2.73, 3.16, 3.52]
+    """
     from scipy.stats import studentized_range
 
-    q = studentized_range.ppf(1 - LEVEL, n_machines, np.inf) / math.sqrt(2)
-    return float(q * math.sqrt(n_machines * (n_machines + 1) / (6 * n_datasets)))
+    return float(studentized_range.ppf(1 - LEVEL, m, np.inf)) / math.sqrt(2)
+
+
+#: Number of draws in `rank_stability`.
+RANK_DRAWS = 2000
+
+
+def rank_stability(
+    values: pd.DataFrame, covariances: ArrayLike, decimals: int = 2, seed: int = 0
+) -> pd.DataFrame:
+    """Return how much the order of machines by mean rank depends on chance.
+
+    `values` has one row per data set and one column per machine; larger values are better.
+    `covariances` has the shape (n_datasets, n_machines, n_machines), and contains the covariance
+    matrices of the values of each data set. Each draw takes as many data sets with replacement,
+    adds normal noise with these covariances, and ranks the machines as in `rank_machines`.
+
+    The rows of the returned frame are the machines, sorted by mean rank. The column ``p_first`` is
+    the probability of the first place; machines with equal mean ranks share a place. The interval
+    from ``place_low`` to ``place_high`` contains the place in 90 % of the draws. ``p_turn`` is the
+    probability that the next machine has the smaller mean rank; equal mean ranks count one half.
+    """
+    import pandas as pd
+    from scipy.stats import rankdata
+
+    random, (n, m) = np.random.default_rng(seed), values.shape
+    noise = [
+        random.multivariate_normal(np.zeros(m), V, RANK_DRAWS, method="eigh")
+        for V in np.asarray(covariances, dtype=float)
+    ]
+    drawn = values.to_numpy() + np.stack(noise, axis=1)
+    ranks = rankdata(-np.round([values.to_numpy(), *drawn], decimals), axis=2)
+    times = random.multinomial(n, np.full(n, 1 / n), RANK_DRAWS)
+    means = np.einsum("kn,knm->km", [np.ones(n), *times], ranks).round(9)
+    order = np.argsort(means[0], kind="stable")
+    sums, places = means[1:, order], rankdata(means[1:, order], axis=1)
+    first = sums == sums.min(axis=1, keepdims=True)
+    low, high = np.quantile(places, (0.05, 0.95), axis=0, method="inverted_cdf")
+    turns = np.heaviside(sums[:, :-1] - sums[:, 1:], 0.5).mean(axis=0)
+    columns = {
+        "mean_rank": means[0, order] / n,
+        "p_first": (first / first.sum(axis=1, keepdims=True)).mean(axis=0),
+        "place_low": low,
+        "place_high": high,
+        "p_turn": np.append(turns, np.nan),
+    }
+    return pd.DataFrame(columns, index=values.columns[order])
 
 
 def paired_p(differences: ArrayLike, test_to_train: float = 0.0) -> float:
@@ -484,33 +543,43 @@ def _weights(n: int) -> NDArray:
 MIN_POINTS = 3
 
 
-def pair_points(
-    per_pair: Sequence[Mapping[str, Any]], arrays: Mapping[str, NDArray]
-) -> pd.DataFrame:
+def pair_accuracies(
+    pairs: Sequence[Sequence[Any]], arrays: Mapping[str, NDArray]
+) -> list[float | None]:
+    """Return the accuracy of each pair of classes on the test rows of the two classes, in per cent;
+    None for a pair without test rows.
+
+    `arrays` contains ``decisions``, of shape (n_test, n_pairs), and the class labels ``y_test``.
+    If a decision value is at least 0, the second class of the pair is predicted.
+    """
+    truth, found = arrays["y_test"].astype(str), list[float | None]()
+    for pair, decisions in zip(pairs, arrays["decisions"].T, strict=True):
+        negative, positive = map(str, pair)
+        rows = (truth == negative) | (truth == positive)
+        hits = (decisions[rows] >= 0) == (truth[rows] == positive)
+        found.append(float(100 * np.mean(hits)) if rows.any() else None)
+    return found
+
+
+def pair_points(fits: Sequence[Mapping[str, Any]]) -> pd.DataFrame:
     """Return a data frame with the margin ratio and the accuracy of each pair of classes.
 
     Pairs of classes without a margin ratio or without test rows are left out. The columns of the
     data frame are ``pair``, ``ratio``, ``accuracy`` and ``separable``. The margin ratio is computed
-    from the training rows of the two classes. The accuracy of a pair of classes is measured on the
-    test rows of the two classes: it is the percentage of rows that the binary classifier of the
-    pair predicts correctly. A pair of classes is separable if all slacks of the MMRM are zero.
+    from the training rows of the two classes, and the accuracy from their test rows; see
+    `pair_accuracies`. A pair of classes is separable if all slacks of the MMRM are zero.
 
-    `per_pair` contains the certificates of an MMRM, one per pair of classes. `arrays` contains two
-    arrays of the MMRM's record: ``decisions``, of shape (n_test, n_pairs), and the class labels
-    ``y_test``. Column k of ``decisions`` contains the decision values of the pair ``per_pair[k]``.
-    If a decision value is at least 0, the second class of the pair is predicted.
+    `fits` contains the certificates of an MMRM with the entry ``accuracy_pct``.
     """
     import pandas as pd
 
-    truth = arrays["y_test"].astype(str)
-    points = []
-    for fit, decisions in zip(per_pair, arrays["decisions"].T, strict=True):
-        negative, positive = map(str, fit["pair"])
-        rows = (truth == negative) | (truth == positive)
-        ratio, separable = fit["extra"].get("margin_ratio"), fit["extra"].get("separable", True)
-        if ratio is not None and rows.any():
-            accuracy = 100 * np.mean((decisions[rows] >= 0) == (truth[rows] == positive))
-            points.append((f"{negative}/{positive}", ratio, accuracy, bool(separable)))
+    points = [
+        ("/".join(map(str, fit["pair"])), ratio, fit["accuracy_pct"], bool(separable))
+        for fit in fits
+        if (ratio := fit["extra"].get("margin_ratio")) is not None
+        if fit.get("accuracy_pct") is not None
+        for separable in [fit["extra"].get("separable", True)]
+    ]
     return pd.DataFrame(points, columns=["pair", "ratio", "accuracy", "separable"])
 
 

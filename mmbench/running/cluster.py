@@ -43,6 +43,7 @@ from threadpoolctl import threadpool_limits
 import mmbench
 from mmbench.errors import UserError, extra
 from mmbench.jobs.limits import NO_LIMITS, Limits
+from mmbench.plugins import folders_searched
 from mmbench.running.environment import library_versions
 from mmbench.running.local import LocalExecutor, WorkerDied, check_platform
 from mmbench.running.parcel import MissingData, Parcel, pack, unpack
@@ -102,12 +103,14 @@ class DaskExecutor:
         _silence()
         self._modules, self._say, self._address = tuple(modules), say, address
         self.cluster: Any = None
+        self._security: Any = None
         if batch is not None:
             self.cluster, cores = _queue_cluster(address, slots, batch)
             self.capacity = cores, cores * slots
             say(f"{address}: submitted the first of at most {slots} jobs of {cores} core(s) each")
         elif address == "local":
-            self.cluster = _local_cluster(slots)
+            self._security = _certificates(say)
+            self.cluster = _local_cluster(slots, self._security)
         else:
             _check_greeting(address)
         words = ""
@@ -131,9 +134,9 @@ class DaskExecutor:
         self.batch = uuid4().hex  # identifier that all tasks share until `cancel` is called
 
     @property
-    def scheduler(self) -> tuple[str, str] | None:
-        """Address of the Dask scheduler, and identifier of the tasks of this run."""
-        return self._own_address, self.batch
+    def scheduler(self) -> tuple[str, str, Any] | None:
+        """Address of the Dask scheduler, identifier of the tasks of this run, and certificates."""
+        return self._own_address, self.batch, self._security
 
     @property
     def slots(self) -> int:
@@ -312,8 +315,25 @@ def _check_greeting(address: str) -> None:
         raise UserError(f"scheduler {address}: the server is not a Dask scheduler")
 
 
-def _local_cluster(slots: int) -> Any:
+def _certificates(say: Callable) -> Any:
+    """Return certificates that are made for one run, without which nobody can connect to the
+    scheduler, or None if the package cryptography is missing.
+    """
+    from distributed import Security
+
+    try:
+        return Security.temporary()
+    except ImportError:
+        risk = "other users of this computer can run code as you through the scheduler"
+        way = "to prevent this, pip install cryptography"
+        say(f"scheduler local: {risk}; {way}")
+        return None
+
+
+def _local_cluster(slots: int, security: Any = None) -> Any:
     """Start a Dask scheduler and Dask workers on this computer; the workers ignore Ctrl-C.
+
+    Only processes with the certificates `security`, if given, can connect to the scheduler.
 
     Dask sets environment variables for the workers, such as OMP_NUM_THREADS, in this process; they
     are removed again.
@@ -327,11 +347,15 @@ def _local_cluster(slots: int) -> Any:
     # by default, Dask does not restart a worker that is lost twice within 15 s
     dask.config.set({"distributed.deploy.lost-worker-timeout": "1 day"})
 
+    before = {**os.environ}
+    # otherwise, the processes of Python's multiprocessing would import files in the current folder
+    os.environ["PYTHONSAFEPATH"] = "1"
     # the resource tracker is started before SIGINT is blocked, since its start unblocks SIGINT
     resource_tracker.ensure_running()
-    blocked, before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT}), {**os.environ}
+    blocked = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
     try:
         options = {"threads_per_worker": 1, "memory_limit": 0, "dashboard_address": None}
+        options |= {"security": security} if security else {}
         return LocalCluster(n_workers=slots, silence_logs=logging.CRITICAL, **options)
     except RuntimeError as error:  # a worker imports the script that starts the run
         guard = "in a script, call mmbench below the line: if __name__ == '__main__':"
@@ -493,7 +517,8 @@ class PairBackend(ThreadingBackend):
 
         if self.busy.acquire(blocking=False):
             return self.train_here(func)
-        payload = pickle.dumps((train_items, (func.items,), self._limits, ()))
+        # machines are pickled twice, since only the child process can import the user's modules
+        payload = pickle.dumps((train_items, (pickle.dumps(func.items),), self._limits, ()))
         # a job has the lower priority 0, and starts after tasks that train one pair of classes
         future = self.client.submit(run_here, payload, None, self.batch, pure=False, priority=10)
         # `Future.result` with a timeout is not used, since it may raise an UnboundLocalError in
@@ -505,18 +530,23 @@ class PairBackend(ThreadingBackend):
                 with suppress(KilledWorker, CancelledError):
                     result, cpu = future.result()
                     self.cpu_seconds.append(cpu)
-                    return result
+                    return pickle.loads(result)
             if self.busy.acquire(blocking=ended.is_set()):
                 future.cancel()
                 return self.train_here(func)
 
 
-def train_items(items: Sequence[tuple[Callable[..., Any], tuple, dict]]) -> tuple[list, float]:
-    """Return the results of function calls, and the total CPU time of the calls in seconds."""
+def train_items(items: bytes) -> tuple[bytes, float]:
+    """Return the results of function calls, and the total CPU time of the calls in seconds.
+
+    `items` is a pickled list of tuples (function, args, kwargs), and the results are pickled.
+    """
     start = time.process_time()
+    with folders_searched():
+        calls = pickle.loads(items)
     with threadpool_limits(1):
-        results = [function(*args, **kwargs) for function, args, kwargs in items]
-    return results, time.process_time() - start
+        results = [function(*args, **kwargs) for function, args, kwargs in calls]
+    return pickle.dumps(results), time.process_time() - start
 
 
 class Spread(ExitStack):
@@ -531,7 +561,9 @@ class Spread(ExitStack):
     backend: PairBackend | None = None
     at_a_time = 1
 
-    def __init__(self, scheduler: tuple[str, str] | None, counts: Sequence[int], limits: Limits):
+    def __init__(
+        self, scheduler: tuple[str, str, Any] | None, counts: Sequence[int], limits: Limits
+    ):
         super().__init__()
         pays = len(counts) > 2 and sum(sorted(counts)[-2:]) >= LEAST_PAIR_ROWS
         self._scheduler, self._limits = scheduler if pays else None, limits
@@ -541,8 +573,9 @@ class Spread(ExitStack):
             from distributed import Client
 
             _silence()
-            address, batch = self._scheduler
-            client = Client(address, timeout=ANSWER_SECONDS, set_as_default=False)
+            address, batch, security = self._scheduler
+            known = {"timeout": ANSWER_SECONDS, "set_as_default": False}
+            client = Client(address, security=security, **known)
             self.backend = PairBackend(self.enter_context(client), self._limits, batch)
             self.at_a_time = self.backend.effective_n_jobs(1)
             if self.at_a_time > 1:

@@ -32,6 +32,7 @@ from typing import Any
 
 from mmbench.errors import Status, UserError, visible
 from mmbench.jobs.limits import NO_LIMITS, Limits
+from mmbench.plugins import FOLDERS
 
 
 class WorkerDied(Exception):
@@ -68,12 +69,14 @@ def tell(note: Any) -> None:
         _connection.send((NOTE, note))
 
 
-def serve(descriptor: int, modules: Sequence[str]) -> None:
+def serve(descriptor: int, modules: Sequence[str], folders: Sequence[str] = ()) -> None:
     """Run tasks that are received on a socket, until the parent process closes the connection.
 
-    The modules in `modules` are imported before the first task is received.
+    The modules in `modules` are imported before the first task is received. Modules that the user
+    names are also searched in `folders`.
     """
     global _connection
+    FOLDERS.extend(folders)
     if sys.platform == "linux":
         # Linux kills this process if its parent dies, even while compiled code holds the GIL; 1 is
         # PR_SET_PDEATHSIG
@@ -160,7 +163,7 @@ class LocalExecutor:
     """
 
     remote = False
-    scheduler: tuple[str, str] | None = None
+    scheduler: tuple[str, str, Any] | None = None
 
     def __init__(self, slots: int, modules: Sequence[str] = ()):
         check_platform()
@@ -217,10 +220,10 @@ class LocalExecutor:
 
 
 def _search_path() -> tuple[list[str], list[str]]:
-    """Return the folders in the PYTHONPATH of a worker, and folders to append to ``sys.path``.
+    """Return the folders in the PYTHONPATH of a worker, and the folders of the user's modules.
 
-    The current folder is appended, unless it is in PYTHONPATH already or contains the package
-    mmbench.
+    The current folder is a folder of modules that the user may name (`mmbench.plugins.FOLDERS`),
+    unless it is in PYTHONPATH already or contains the package mmbench.
     """
     # If the current folder were the first folder of ``sys.path``, a file ``random.py`` in the
     # current folder would replace the standard module. If the current folder were added to
@@ -256,20 +259,24 @@ class _Worker:
 
     def spawn(self) -> None:
         # A new interpreter is started, since a forked process would inherit locked mutexes and the
-        # thread pools of BLAS, OpenMP and Numba. The package mmbench is imported before the current
-        # folder is appended to ``sys.path``, since a file ``mmbench.py`` in this folder could
-        # otherwise replace the package.
-        places, appended = _search_path()
-        head = f"import sys; from mmbench.running.local import serve; sys.path += {appended!r}; "
+        # thread pools of BLAS, OpenMP and Numba.
+        places, folders = _search_path()
+        head = "from mmbench.running.local import serve; serve"
         changes = {"PYTHONPATH": os.pathsep.join(places), "PYTHONUNBUFFERED": "1"}
         # The worker inherits the blocked SIGINT, so that only the main process handles Ctrl-C.
         blocked = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
         try:
             ours, theirs = socket.socketpair()
             output, printed = os.pipe()
+            call = theirs.fileno(), self.modules, folders
             with theirs, os.fdopen(printed, "wb") as shown:
                 self.process = subprocess.Popen(
-                    [sys.executable, "-P", "-c", f"{head}serve{(theirs.fileno(), self.modules)!r}"],
+                    [
+                        sys.executable,
+                        "-P",
+                        "-c",
+                        f"{head}{call!r}",
+                    ],
                     env={**os.environ, **dict.fromkeys(THREAD_VARIABLES, "1"), **changes},
                     pass_fds=[theirs.fileno()],
                     stdin=subprocess.DEVNULL,

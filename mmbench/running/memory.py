@@ -11,7 +11,6 @@ The memory of a grid search is computed from the sizes of the kernel matrices th
 
 from dataclasses import dataclass, replace
 from math import comb
-from typing import Any
 
 import numpy as np
 
@@ -65,14 +64,6 @@ class Sizes:
         return max(1, comb(len(self.class_counts), 2))
 
 
-def stored_numbers(X: Any) -> int | None:
-    """Return the mean memory of a sparse row, in units of 8 bytes; None for dense rows.
-
-    Each stored value of a sparse row takes 8 bytes, and its column index takes 4 bytes.
-    """
-    return None if isinstance(X, np.ndarray) else 1 + int(1.5 * X.nnz / X.shape[0])
-
-
 def estimate_bytes(job: Job, sizes: Sizes, threads: int = 1) -> int:
     """Return an upper bound, in bytes, on the peak memory of a job with `threads` threads.
 
@@ -89,18 +80,19 @@ def estimate_bytes(job: Job, sizes: Sizes, threads: int = 1) -> int:
         sizes = replace(sizes, class_counts=(sizes.n_train,))
     else:
         threads = min(threads, sizes.n_pairs)
-    fit += min(threads, sizes.n_pairs) * _training_bytes(job, sizes.largest_pair, sizes.n_features)
+    fit += min(threads, sizes.n_pairs) * _training_bytes(job, sizes, sizes.largest_pair)
     search = _search_bytes(job, sizes, threads) if job.grid else 0
     return PROCESS_BYTES + data + raw + 2 * BLOCK_BYTES * threads + max(fit, search)
 
 
-def _training_bytes(job: Job, n_rows: int, n_columns: int, itemsize: int = 8) -> int:
+def _training_bytes(job: Job, sizes: Sizes, n_rows: int, itemsize: int = 8) -> int:
     """Return an upper bound on the memory of one binary training without its data, in bytes."""
     params = dict(job.params) | {name: values[-1] for name, values in job.grid}
     needs = machine_class(job.machine).needs_at(params)
     reference = needs.by_reference(params.get("solver"))
     cache = cache_bytes(params.get("cache_size"))
-    return needs.training_bytes(job.kernel, (n_rows, n_columns), reference, cache, itemsize)
+    shape, stored = (n_rows, sizes.n_features), sizes.n_stored
+    return needs.training_bytes(job.kernel, shape, reference, cache, itemsize, stored)
 
 
 def _search_bytes(job: Job, sizes: Sizes, threads: int) -> int:
@@ -114,7 +106,7 @@ def _search_bytes(job: Job, sizes: Sizes, threads: int) -> int:
     # needed (see `LARGEST_SINGLE_EXPONENT`), the stored matrices need twice this memory.
     itemsize = np.dtype(precision(job.kernel, single)).itemsize
     share = 1 - 1 / job.select.folds if job.select.folds else 1 - (job.select.split or 0)
-    fold = _training_bytes(job, int(share * sizes.largest_pair), sizes.n_features, itemsize)
+    fold = _training_bytes(job, sizes, int(share * sizes.largest_pair), itemsize)
     if not (job.has_kernel and is_stored(sizes.largest_pair, job.kernel, single)):
         return threads * fold
     # if the grid has several values of a kernel parameter, the base matrix (inner products or

@@ -39,7 +39,9 @@ def stopped(status: Status, limits: Limits, reached: dict[str, Any], more: str =
     """
     time_limit, memory_limit = duration(limits.time or 0), readable(limits.memory or 0)
     limit = time_limit if status == Status.TIME_LIMIT else memory_limit
-    stage = "compiling" if reached["stage"] == "warm_up" else reached["stage"] or "preparation"
+    stage = {None: "preparation", "warm_up": "a first training on 24 rows"}.get(
+        reached["stage"], reached["stage"]
+    )
     after = f"{duration(reached['seconds'])} in {stage}" + (f": {more}" if more else "")
     reason = f"{status.replace('_', ' ')} of {limit} reached after {after}"
     return {"reason": reason, "limits": asdict(limits), "reached": reached}
@@ -93,10 +95,10 @@ class Context:
     limits: Limits = NO_LIMITS
     #: Whether the job may run on a computer without access to the data files of the main process.
     remote: bool = False
-    #: Address of the Dask scheduler, and identifier of the tasks of this run; None without a
-    #: cluster. A large job (see `mmbench.running.cluster`) trains pairs of classes on the workers
-    #: of the Dask scheduler.
-    scheduler: tuple[str, str] | None = None
+    #: Address of the Dask scheduler, identifier of the tasks of this run, and certificates for the
+    #: connection (or None); None without a cluster. A large job (see `mmbench.running.cluster`)
+    #: trains pairs of classes on the workers of the Dask scheduler.
+    scheduler: tuple[str, str, Any] | None = None
 
 
 class _Stopped(Exception):
@@ -197,11 +199,11 @@ def _threads(job: Job, data: Prepared, context: Context) -> int:
 
     Raises NotEnoughMemory if the job needs more than the free memory even with one thread.
     """
-    from mmbench.machines.base.search_space import ADVICE
+    from mmbench.machines.base.search_space import ADVICE, stored_numbers
     from mmbench.running import memory  # not needed by the process that starts a run
 
     n_test, n_rest = len(data.y_test), len(data.y_pool) - len(data.y_train)
-    n_raw, n_stored = data.split["n_features"], memory.stored_numbers(data.X_train)
+    n_raw, n_stored = data.split["n_features"], stored_numbers(data.X_train)
     sizes = memory.Sizes(data.class_counts, n_test, data.X_train.shape[1], n_raw, n_rest, n_stored)
     free, limit = memory.budget_bytes(context.memory_share), context.limits.memory
     if (need := memory.estimate_bytes(job, sizes)) > free:

@@ -1,10 +1,13 @@
 """The rows of a grid search, and inner splits of these rows into training and validation rows."""
 
-from typing import NamedTuple
+from collections.abc import Iterator
+from copy import copy
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import csr_array, issparse
+from sklearn.base import clone
 from sklearn.model_selection import (
     GroupShuffleSplit,
     RepeatedStratifiedKFold,
@@ -20,6 +23,10 @@ from mmbench.machines.base.voting import class_pairs, encode_labels
 Splits = list[tuple[NDArray, NDArray]]
 
 
+#: Class index of rows whose class has no training rows; -1 is the index of rows without labels.
+UNSEEN = -2
+
+
 class Fold(NamedTuple):
     """The training rows and the held-out rows of one inner split, as indices.
 
@@ -30,6 +37,8 @@ class Fold(NamedTuple):
     train: NDArray
     signs: NDArray
     held: NDArray
+    #: Labels of the two classes.
+    classes: tuple
 
     @property
     def both(self) -> bool:
@@ -57,8 +66,9 @@ class Cut(NamedTuple):
 class SearchRows:
     """The rows of a grid search: first the training rows, then rows used for validation only.
 
-    The attribute `labels` contains the class index of each row, or -1 for a row of a class without
-    training rows.
+    The attribute `y` contains the label of each row. The attribute `labels` contains the index of
+    the label in `classes`, or `UNSEEN` for a row of a class without training
+    rows.
 
     Parameters
     ----------
@@ -68,22 +78,53 @@ class SearchRows:
     n_points : int
         Number of grid points.
     cut : Cut
+    steps : Pipeline, optional
+        Unfitted preprocessing steps; see `parts`.
     """
 
-    def __init__(self, X: NDArray, y: NDArray, n_train: int | None, n_points: int, cut: Cut):
+    def __init__(
+        self,
+        X: NDArray,
+        y: NDArray,
+        n_train: int | None,
+        n_points: int,
+        cut: Cut,
+        steps: Any = None,
+    ):
         self.n_train = len(y) if n_train is None else n_train
         self._on_rest = cut.folds is None and cut.split is None
         kept = slice(None) if self._on_rest else slice(self.n_train)
         classes, _ = encode_labels(y[: self.n_train])  # ValueError if there is only one class
-        labels = np.where(np.isin(y, classes), np.searchsorted(classes, y), -1)
-        X = csr_array(X) if issparse(X) else np.asarray(X)
-        self.X, self.labels = X.astype(np.float64, copy=False)[kept], labels[kept]
-        # gamma="scale" is computed from `X_train`, as in the final training after the search
-        self.X_train, self.pairs = self.X[: self.n_train], class_pairs(len(classes))
-        self._cut = cut
+        labels = np.where(np.isin(y, classes), np.searchsorted(classes, y), UNSEEN)
+        self.classes, self.y, self.labels = classes, y[kept], labels[kept]
+        self.pairs, self._cut, self._steps = class_pairs(len(classes)), cut, steps
+        self._set_rows(X[kept] if steps is not None else _as_floats(X)[kept])
         n_splits = (cut.folds or 1) * (1 if cut.ordered or self._on_rest else cut.repeats)
         self._planned = n_points * n_splits * len(self.pairs)  # Planned number of binary trainings.
         self._done: list[int] = []  # Numbers of completed trainings, one per call of `count`.
+
+    def _set_rows(self, X: NDArray) -> None:
+        # gamma="scale" is computed from `X_train`, as in the final training after the search
+        self.X, self.X_train = X, X[: self.n_train]
+
+    def parts(self) -> Iterator[Self]:
+        """Yield the rows of searches whose scores together are the scores of this search.
+
+        Without steps, this object is yielded. With steps, which use labels, one object per inner
+        split is yielded. Its rows are the training rows and the held-out rows of the split,
+        transformed by steps that are fitted on the training rows. Otherwise, steps that select
+        features would have seen the labels of the held-out rows.
+        """
+        if self._steps is None:
+            yield self
+            return
+        for train, held in self.splits(np.arange(len(self.labels))):
+            part, rows = copy(self), np.append(train, held)
+            part.n_train, part._on_rest = len(train), True
+            part.y, part.labels = self.y[rows], self.labels[rows]
+            fitted = clone(self._steps).fit(self.X[train], self.y[train])
+            part._set_rows(_as_floats(fitted.transform(self.X[rows])))
+            yield part
 
     def count(self, n_trainings: int) -> None:
         """Count completed binary trainings; raise OutOfTime if the time limit is reached."""
@@ -99,6 +140,10 @@ class SearchRows:
             return time_splits(len(rows), self._cut.folds, self._cut.split)
         groups = None if self._cut.groups is None else self._cut.groups[rows]
         return inner_splits(self.labels[rows], *self._cut[:4], groups)
+
+
+def _as_floats(X: NDArray) -> NDArray:
+    return (csr_array(X) if issparse(X) else np.asarray(X)).astype(np.float64, copy=False)
 
 
 def inner_splits(

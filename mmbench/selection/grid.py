@@ -78,9 +78,10 @@ def best_point(points: Sequence[GridPoint], scores: NDArray, prefer: Mapping[str
     ranks = {name: RANKS[rule] for name, rule in prefer.items() if name in points[0]}
 
     def order(k: int) -> list[tuple[bool, float]]:
-        """Return the sort key of grid point k; strings and None rank after all numbers."""
+        """Return the sort key of grid point k; all other values rank after all numbers."""
         values = ((points[k][name], rank) for name, rank in ranks.items())
-        return [(text := isinstance(v, str | None), 0.0 if text else rank(v)) for v, rank in values]
+        other = str | tuple | dict | None
+        return [(no := isinstance(v, other), 0.0 if no else rank(v)) for v, rank in values]
 
     return min(tied, key=order)
 

@@ -54,7 +54,8 @@ class GridScores:
     def _of_pair(self, machine: PairwiseClassifier, pair: Pair) -> NDArray:
         data = self.data
         rows, signs = pair_rows(data.labels, *pair)
-        folds = [Fold(train, signs[train], held) for train, held in data.splits(rows)]
+        names = tuple(data.classes[[*pair]].tolist())
+        folds = [Fold(train, signs[train], held, names) for train, held in data.splits(rows)]
         table = np.empty((len(self.points), len(folds)))
         n_own = int((rows < data.n_train).sum())
         # kernel values of rows that are used for validation only are not stored
@@ -112,13 +113,13 @@ class GridScores:
         data, metric, X = self.data, self.metric, self.data.X[held]
         if len(present := np.unique(data.labels[train])) == 1:
             return self._of_one_class(held, present)
-        model = clone(machine).set_params(**point).fit(data.X[train], data.labels[train])
+        model = clone(machine).set_params(**point).fit(data.X[train], data.y[train])
         data.count(len(data.pairs))
         given = model.predict(X) if metric.source == "predictions" else model.class_scores(X)
         if given is None:
             name = type(model).__name__
             raise ValueError(f"{metric.label} needs class scores, which {name} lacks")
-        return metric.compute(data.labels[held], given, model.classes_)
+        return metric.compute(data.y[held], given, model.classes_)
 
     def _of_one_class(self, held: NDArray, present: NDArray) -> float:
         """Return the score on held-out rows if the training rows belong to a single class."""
@@ -136,7 +137,8 @@ class GridScores:
         present, own = np.unique(data.labels[train], return_inverse=True)
         if len(present) == 1:
             return np.full(len(path), self._of_one_class(held, present))
-        problem = JointProblem(view.problem(train, np.ones(len(train))), own)
+        names = tuple(data.classes[present].tolist())
+        problem = JointProblem(view.problem(train, np.ones(len(train)), names), own)
         models = machine.train_jointly(problem, path)
         found = [self._value(truth, view.decisions(m, train, held), present) for m in models]
         data.count(len(path) * len(data.pairs))
@@ -181,7 +183,9 @@ class GridScores:
         labels, signs_only = self.data.labels, self.metric.source != "scores"
         sign_of = np.where(labels == pair[1], 1.0, np.where(labels == pair[0], -1.0, 0.0))
         owns = [train[sign_of[train] != 0] for train, _ in splits]
-        folds = [Fold(own, sign_of[own], held) for own, (_, held) in zip(owns, splits, strict=True)]
+        names = tuple(self.data.classes[[*pair]].tolist())
+        each = zip(owns, splits, strict=True)
+        folds = [Fold(own, sign_of[own], held, names) for own, (_, held) in each]
         out = []
         for members, view in blocks:
             decisions = self._decisions(machine, view, folds, members)
@@ -202,7 +206,8 @@ class GridScores:
         # grid points are grouped by class weights, since warm starts need equal class weights
         for weight in {repr(w): w for w in weights}.values():
             own = [k for k, other in enumerate(weights) if other == weight]
-            problems = (view.problem(fold.train, fold.signs) for fold in folds if fold.both)
+            both = (fold for fold in folds if fold.both)
+            problems = (view.problem(fold.train, fold.signs, fold.classes) for fold in both)
             trained = iter(machine.train_folds(problems, [path[k] for k in own]))
             for fold, values in zip(folds, decided, strict=True):
                 # If only one class of the pair has training rows, the decision value is the label

@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import clone
+from sklearn.pipeline import Pipeline
 from sklearn.utils.validation import check_consistent_length
 
 from mmbench.kernels.matrix import is_given
@@ -71,6 +72,7 @@ def select(
     metric: str = "accuracy",
     groups: NDArray | None = None,
     ordered: bool = False,
+    steps: Pipeline | None = None,
 ) -> Selection:
     """Select the grid point with the best mean metric on held-out rows.
 
@@ -120,6 +122,9 @@ def select(
         Group of each row; rows of one group are never separated by an inner split.
     ordered : bool, default=False
         Whether the rows are in temporal order; held-out rows then follow the training rows.
+    steps : Pipeline, optional
+        Unfitted preprocessing steps that use labels. They are fitted on the training rows of each
+        inner split, so that they do not see the labels of held-out rows.
 
     Returns
     -------
@@ -153,7 +158,7 @@ def select(
     if tol is not None:
         machine = clone(machine).set_params(tol=tol)
     cut = Cut(folds, split, repeats, seed, None if groups is None else np.asarray(groups), ordered)
-    data = SearchRows(X, y, n_train, sum(map(len, parts)), cut)
+    data = SearchRows(X, y, n_train, sum(map(len, parts)), cut, steps)
     # ties are resolved first by the parameters in `prefer`, then by the machine's preferences
     rule = {**(prefer or {}), **machine.search_space.prefer, **(prefer or {})}
     given = [dict(params) for params in pair_params or [{}] * len(data.pairs)]
@@ -161,8 +166,12 @@ def select(
     scores: list[dict[str, Any]] = []
     for points in parts:
         machines = [clone(machine).set_params(**params) for params in given]
-        found = GridScores(data, points, METRICS[metric], n_jobs)
-        tables = found.of_pairs(machines) if scope == "pair" else found.of_votes(machines)
+        found = []
+        for rows in data.parts():
+            scores_of = GridScores(rows, points, METRICS[metric], n_jobs)
+            pairwise = scope == "pair"
+            found.append((scores_of.of_pairs if pairwise else scores_of.of_votes)(machines))
+        tables = [np.hstack(of_parts) for of_parts in zip(*found, strict=True)]
         if np.isnan(tables).any():
             raise ValueError(f"{metric} is undefined if the held-out rows belong to one class")
         winners = [best_point(points, table.mean(axis=1), rule) for table in tables]

@@ -106,14 +106,19 @@ class KernelView:
         self.X, self.kernel, self._gram, self._rows = X, kernel, gram, rows
         self._whole = gram if rows is None else None
 
-    def problem(self, rows: NDArray, signs: NDArray) -> BinaryProblem:
-        """Return the training problem on given rows with the labels -1.0 and +1.0 in `signs`."""
+    def problem(self, rows: NDArray, signs: NDArray, classes: tuple) -> BinaryProblem:
+        """Return the training problem on given rows with the labels -1.0 and +1.0 in `signs`.
+
+        The original labels of the negative and the positive class are in `classes`.
+        """
         X, gram = self.X[rows], self._gram
         if gram is not None:
             index = rows if self._rows is None else np.searchsorted(self._rows, rows)
             if not np.array_equal(index, np.arange(len(gram))):
-                return PartProblem(X, signs, self.kernel, gram, index)
-        return BinaryProblem(X, signs, self.kernel, gram)
+                part = PartProblem(X, signs, self.kernel, gram, index)
+                part.classes = classes
+                return part
+        return BinaryProblem(X, signs, self.kernel, gram, classes)
 
     def decisions(self, models: list[BinaryModel], train: NDArray, held: NDArray) -> NDArray:
         """Return decision values at the rows `held`, shape (len(held), len(models)).

@@ -130,11 +130,9 @@ def _candidates(
 ) -> Iterator[tuple[Candidate, int]]:
     """Yield feasible candidates for the solution, each with the number of iterations so far."""
     rows = dual.gram
-    if B == 0 or start is not None:  # if the bound B is zero, every decision is zero
-        u = np.zeros(len(y)) if B == 0 else dual.feasible(start)  # type: ignore[arg-type]
+    if start is not None:
+        u = dual.feasible(start)
         yield Candidate(u, rows.T @ u, "warm start"), 0
-        if B == 0:
-            return
     point, spent, ends = _solved(dual, y, C, B), 0, []
     for tol in GAP_TOLERANCES:
         point.run(tol)

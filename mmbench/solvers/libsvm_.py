@@ -140,8 +140,8 @@ def _plain(gram: NDArray, y: NDArray, C: float, tol: float) -> tuple[NDArray, ND
         model = svm_train(svm_problem(y, rows, isKernel=True), svm_parameter(options))
     # the positive class of libsvm is the class of the first row
     sign = float(model.get_labels()[0])
-    coef = sign * np.array(model.get_sv_coef())[:, 0]
-    return np.array(model.get_sv_indices()) - 1, coef, -sign * model.rho[0]
+    coef = sign * np.ravel(model.get_sv_coef())  # empty if no step exceeds a large tolerance
+    return np.array(model.get_sv_indices(), dtype=int) - 1, coef, -sign * model.rho[0]
 
 
 @cache

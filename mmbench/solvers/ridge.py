@@ -7,6 +7,7 @@ K is a Gram matrix of n rows, and F a matrix of d features with K = F F'.
 | `solve_path` | Cholesky factor of G + I/C | n^3 / 3 |
 | `solve_path` | G = K K' and 1/C below the rounding errors of G: eigenvectors of K | n^2 |
 | `solve_path`, `solve_weights` | few features: Cholesky factor of order d | d^3 / 3 + n d |
+| `solve_by_products` | sparse rows with many features: conjugate gradients | products with F |
 | `solve_printed` | only by solver="reference": the dense system in the papers | n^3 |
 
 The products K K' and F'F and the eigenvectors of K are computed once for all values of C. On 297 to
@@ -27,6 +28,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 from scipy.linalg import LinAlgError, cho_factor, cho_solve, eigh, lstsq, qr
+from scipy.sparse.linalg import LinearOperator, cg
 
 from mmbench.kernels import row_squares
 from mmbench.solvers.rows import MappedRows, Rows, weighted_product
@@ -34,6 +36,9 @@ from mmbench.solvers.rows import MappedRows, Rows, weighted_product
 #: Threshold of the reciprocal condition number, so small that LAPACK treats every matrix as a
 #: matrix of full rank.
 FULL_RANK = 1e-300
+
+#: Relative residual at which conjugate gradients end, and maximum number of their products.
+RESIDUAL, MOST_PRODUCTS = 1e-10, 5000
 
 
 @dataclass(frozen=True)
@@ -178,6 +183,37 @@ def solve_weights(
     square = weighted_product(rows, np.ones(rows.shape[0]))
     _, w, b = zip(*(_by_primal(rows, square, y, C, border) for C in costs), strict=True)
     return np.column_stack(w), np.array(b)
+
+
+def solve_by_products(
+    rows: Any, y: NDArray, costs: Sequence[float], border: NDArray
+) -> tuple[NDArray, NDArray]:
+    """Solve the system of `solve_weights` with products of sparse rows only, for every C.
+
+    Conjugate gradients are preconditioned by the diagonal of the system, and start at the solution
+    for the previous C.
+    """
+    d, size, ahead = rows.shape[1], border @ border, rows.T @ border
+
+    def centred(v: NDArray) -> NDArray:
+        return v - border * (border @ v / size)
+
+    target, squares = rows.T @ centred(y), row_squares(rows.T) - ahead**2 / size
+    w, weights, biases = np.zeros(d), [], []
+    for C in costs:
+        diagonal = np.maximum(squares, 0.0) + 1 / C
+        system, preconditioner = (
+            LinearOperator((d, d), product, dtype=float)
+            for product in (
+                lambda w, C=C: rows.T @ centred(rows @ w) + w / C,
+                lambda w, diagonal=diagonal: w / diagonal,
+            )
+        )
+        options = {"rtol": RESIDUAL, "maxiter": MOST_PRODUCTS, "M": preconditioner}
+        w, _ = cg(system, target, w, **options)
+        weights.append(w)
+        biases.append(border @ (y - rows @ w) / size)
+    return np.column_stack(weights), np.array(biases)
 
 
 def _by_primal(

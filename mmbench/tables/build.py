@@ -1,22 +1,19 @@
 """Tables of experiments as Markdown, LaTeX or CSV."""
 
-import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
+from pkgutil import resolve_name
 from typing import Any
 
 from mmbench.errors import UserError
+from mmbench.results.cells import ACCURACY, METRIC, check_metrics
+from mmbench.results.folder import each
+from mmbench.results.frames import Results
 from mmbench.results.published import published_rows, table_of_experiment
-from mmbench.tables.blocks import embolden
-from mmbench.tables.frame import ACCURACY, METRIC, check_metrics, long_table
 from mmbench.tables.layouts import GENERIC, check_able, find_layout
 from mmbench.tables.render import to_csv, to_latex, to_markdown
-from mmbench.tables.results_folder import Experiment, each
-from mmbench.tables.sheet import Sheet
-from mmbench.tables.table import Table
-
-#: Pattern for a bold text at the beginning of a table cell in Markdown.
-BOLD_CELL = re.compile(r"(?<=\| )( *)\*\*([^*|]+)\*\*")
+from mmbench.tables.text import Table, plain, without_bold
 
 
 def check_names(layout: str | None, metrics: Sequence[str] = ()) -> None:
@@ -31,62 +28,87 @@ def check_names(layout: str | None, metrics: Sequence[str] = ()) -> None:
 
 
 def draw_tables(
-    experiments: Sequence[Experiment],
+    experiments: Sequence[Results],
     fmt: str = "markdown",
     layout: str | None = None,
     say: Callable[[str], object] = lambda line: None,
     metrics: Sequence[str] = (),
     bold: bool = True,
+    block: int | None = None,
+    caption: str = "",
 ) -> str:
     """Return the tables of experiments as text, with measured values beside published values.
 
-    The format ``csv`` does not depend on the layout: the text is the long table, with one row per
-    table cell and metric. The arguments `layout` and `metrics` replace the settings of the same
-    names in the configurations. If `metrics` are given and the configured layout can only show
-    accuracies, the generic layout is used. If `bold` is true, the best machines are printed in
-    bold; see `embolden`.
-
-    A reference table is the stored result of an earlier run. If `fmt` is "markdown", and neither
-    `layout` nor `metrics` are given, the stored Markdown text of a reference table is returned. If
-    `bold` is false, bold type is removed from the stored text.
+    The format ``csv`` does not depend on the layout: the text is the frame ``cells``. The arguments
+    `layout` and `metrics` replace the settings of the same names in the configurations. If
+    `metrics` are given and the configured layout can only show accuracies, the generic layout is
+    used. If `bold` is false, no value is bold. If `block` is given, only the block with this number
+    is shown, counted from 1. In LaTeX, `caption` replaces the caption of the first block.
 
     If the layout cannot show an experiment, `say` is called with a message. Raises UserError if the
     layout is unknown, or if the layout cannot show any of the experiments.
     """
-    if fmt == "csv":
-        return to_csv(each(lambda item: sheet_of(item, layout, metrics), experiments, say))
+    writers = {"markdown": to_markdown, "latex": partial(to_latex, caption=caption)}
+    write = writers.get(fmt)
+    if write is None:
+        return to_csv(each(lambda item: laid_out(item, layout, metrics), experiments, say))
 
-    def draw(experiment: Experiment) -> str:
-        text = experiment.text
-        if text is None or fmt != "markdown" or layout is not None or metrics:
-            table = arrange(sheet_of(experiment, layout, metrics), bold)
-            return to_latex(table) if fmt == "latex" else to_markdown(table)
-        # Spaces replace the asterisks of bold type, so that the column keeps its width.
-        return text if bold else re.sub("(?m)^- Bold: .*\n", "", BOLD_CELL.sub(r"    \1\2", text))
+    def draw(item: Results) -> str:
+        tables = tables_of(item, layout, metrics, bold)
+        return "\n".join(write(with_block(table, block)) for table in tables)
 
     return "\n".join(each(draw, experiments, say))
 
 
-def sheet_of(
-    experiment: Experiment, layout: str | None = None, metrics: Sequence[str] = ()
-) -> Sheet:
-    """Return the `Sheet` from which a layout makes the table of an experiment."""
-    plan, frame = experiment.plan, experiment.frame
+def with_block(table: Table, block: int | None) -> Table:
+    """Return a table with only one of its blocks, counted from 1, or with all blocks."""
+    if block is None:
+        return table
+    if not 1 <= block <= len(table.grids):
+        names = (plain(grid.caption) or table.title for grid in table.grids)
+        texts = "; ".join(f"{k} {name}" for k, name in enumerate(names, 1))
+        raise UserError(f"--block {block}: {table.heading} has the blocks {texts}")
+    return replace(table, grids=[table.grids[block - 1]])
+
+
+def tables_of(
+    results: Results,
+    layout: str | None = None,
+    metrics: Sequence[str] = (),
+    bold: bool = True,
+) -> list[Table]:
+    """Return the tables of an experiment: in one layout, or in all layouts of a reference."""
+    layouts = [layout] if layout or metrics else results.facts.get("layouts", [None])
+    tables = [arrange(laid_out(results, name, metrics)) for name in layouts]
+    return tables if bold else list(map(without_bold, tables))
+
+
+def laid_out(results: Results, layout: str | None = None, metrics: Sequence[str] = ()) -> Results:
+    """Return the results with the frame ``cells`` that a layout shows: its published values, its
+    metrics, and its order of machines.
+    """
+    plan = results.plan
     if layout is None:
         layout = GENERIC if metrics and not find_layout(plan.layout).any_metric else plan.layout
-    if experiment.sized:
+    if results.sized:
         check_able(layout, "sized", "several training sizes")
-    table = find_layout(layout).published or table_of_experiment(experiment.name)
+    chosen = find_layout(layout)
+    table = chosen.published or table_of_experiment(results.name)
     published = comparable(table, plan.published_as) if table else []
-    if frame is not None:
-        if metrics:
-            raise UserError(f"{experiment.folder}: --metric needs records, not only a table")
-        return Sheet(experiment, layout, frame, published)
-    names = metrics or (plan.metrics if find_layout(layout).any_metric else ())
-    metrics = [METRIC if name == ACCURACY else name for name in names]
-    frame = long_table(experiment.cells, published, not plan.smoke, metrics)
-    cells = {cell.key: cell for cell in experiment.cells}
-    return Sheet(experiment, layout, frame, published, cells, metrics)
+    names = metrics or (plan.metrics if chosen.any_metric else ())
+    if results.stored is not None:
+        known = {ACCURACY, *results.stored.metric}
+        if lost := [name for name in metrics if name not in known]:
+            raise UserError(f"{results.folder}: --metric {lost[0]} needs records, not only a table")
+        names = [name for name in names if name in known]
+    return replace(
+        results,
+        layout=layout,
+        published=published,
+        metrics=[METRIC if name == ACCURACY else name for name in names],
+        derive=resolve_name(chosen.derive) if chosen.derive else None,
+        order=chosen.order,
+    )
 
 
 def comparable(table: str, published_as: Mapping[str, str]) -> list[dict[str, Any]]:
@@ -107,10 +129,6 @@ def comparable(table: str, published_as: Mapping[str, str]) -> list[dict[str, An
     return rows
 
 
-def arrange(sheet: Sheet, bold: bool = True) -> Table:
-    """Return the table of a sheet, in the layout `sheet.layout`. If `bold` is true, the best
-    machines are printed in bold.
-    """
-    table = find_layout(sheet.layout).draw(sheet)
-    notes = [*(embolden(sheet, table.grids) if bold else []), *table.notes]
-    return replace(table, title=f"{sheet.experiment.name}: {table.title}", notes=notes)
+def arrange(results: Results) -> Table:
+    """Return the table of results in their layout."""
+    return replace(find_layout(results.layout).draw(results), experiment=results.name)

@@ -10,11 +10,18 @@ from dataclasses import dataclass
 from pkgutil import resolve_name
 from typing import TYPE_CHECKING
 
-from mmbench.tables.blocks import fits_grid, parameters, search_space
-from mmbench.tables.frame import ALL_IN_BAND, IN_BAND, OUT_OF_BAND, PUBLISHED_ONLY, differences
-from mmbench.tables.protocol import protocol
-from mmbench.tables.sheet import Sheet
-from mmbench.tables.table import NOTHING, Grid, Table
+from mmbench.results.cells import (
+    ALL_IN_BAND,
+    IN_BAND,
+    OUT_OF_BAND,
+    PUBLISHED_ONLY,
+    differences,
+)
+from mmbench.results.frames import Results
+from mmbench.tables.blocks import emphasized, fits_grid, parameters, search_space
+from mmbench.tables.names import about
+from mmbench.tables.protocol import protocol, remarks
+from mmbench.tables.text import NOTHING, Grid, Table, cited
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -36,7 +43,7 @@ BINOMIAL = "sqrt(e (1 - e/N)), the binomial standard deviation of e errors on N 
 
 
 def compose(
-    sheet: Sheet,
+    results: Results,
     title: str,
     grids: Sequence[Grid],
     *notes: str,
@@ -51,8 +58,8 @@ def compose(
 
     Parameters
     ----------
-    sheet : Sheet
-        Long table of the experiment (one row per table cell and metric).
+    results : Results
+        The frames of the experiment.
     title : str
         Title of the table.
     grids : sequence of Grid
@@ -70,22 +77,27 @@ def compose(
     choices : bool
         Whether the table has a block of selected parameters.
     """
-    explained = legend(sheet, metric, sd, runs) if metric else []
-    texts = [*explained, *notes, *protocol(sheet.jobs, sheet.label), *sheet.remarks]
-    below = [search_space(sheet), *([parameters(sheet)] if choices else []), fits_grid(sheet)]
-    return Table(title, [g for g in (*grids, *below) if g.rows], texts, sheet.footnotes)
+    explained = legend(results, metric, sd, runs) if metric else []
+    grids, signs = emphasized(results, grids)
+    texts = [*signs, *explained, *notes, *protocol(results), *remarks(results)]
+    below = [search_space(results), *([parameters(results)] if choices else []), fits_grid(results)]
+    shown, found = cited(g for g in (*grids, *below) if g.rows)
+    footnotes = [
+        f"{about(results, keys)}: {text}" if keys else text for text, keys in found.items()
+    ]
+    return Table(title, shown, texts, footnotes)
 
 
-def legend(sheet: Sheet, metric: str, sd: bool, runs: str) -> list[str]:
+def legend(results: Results, metric: str, sd: bool, runs: str) -> list[str]:
     """Return sentences that explain the comparison marks and the uncertainties of a metric in a
     table.
 
     If `sd` is true, the table shows standard deviations instead of standard errors. For `runs`, see
     `compose`.
     """
-    frame = sheet.frame[sheet.frame.metric == metric]
-    runs = runs or RUNS.get(sheet.rule, "splits")
-    lines = _marks(sheet, frame, runs)
+    frame = results.cells[results.cells.metric == metric]
+    runs = runs or RUNS.get(results.rule, "splits")
+    lines = _marks(results, frame, runs)
     if counts := sorted(set(frame.n[frame.sd.notna()].dropna())):
         spread = "After ±: standard deviation" if sd else "In parentheses: standard error"
         lines.append(f"{spread} over {' or '.join(map(str, counts))} {runs}.")
@@ -96,7 +108,7 @@ def legend(sheet: Sheet, metric: str, sd: bool, runs: str) -> list[str]:
     return lines
 
 
-def _marks(sheet: Sheet, frame: pd.DataFrame, runs: str) -> list[str]:
+def _marks(results: Results, frame: pd.DataFrame, runs: str) -> list[str]:
     """Return sentences that explain the comparison marks and count the table cells with each mark.
     The last sentence states the standard error of the difference between the measured and the
     published value.
@@ -104,7 +116,7 @@ def _marks(sheet: Sheet, frame: pd.DataFrame, runs: str) -> list[str]:
     compared = frame[frame.in_band.notna()]
     if compared.empty:
         return []
-    same, marks = sheet.rule == "official", list(compared.mark)
+    same, marks = results.rule == "official", list(compared.mark)
     errors = {_standard_error(n, same, runs): None for n in compared.n.fillna(1)}
     counts = ", ".join(f"{marks.count(m)} {m}" for m in (IN_BAND, ALL_IN_BAND, OUT_OF_BAND))
     published, same_sign, beyond_noise = differences(frame)
@@ -148,7 +160,7 @@ class Layout:
     about : str
         One line that describes the layout in the output of ``mmbench list layouts``.
     blocks : str
-        Name of the function that returns the blocks of the table for a `Sheet`, in the form
+        Name of the function that returns the blocks of the table for `Results`, in the form
         ``module:function``.
     title : str
         Title of the table.
@@ -170,6 +182,9 @@ class Layout:
     layout : str
         Name of the function that returns the whole table, in the form ``module:function``. If
         `layout` is given, `blocks` is not used.
+    derive : str
+        Name of a function that returns further rows of the frame ``cells``, which only this layout
+        shows.
     """
 
     about: str
@@ -186,20 +201,23 @@ class Layout:
     sized: bool = False
     any_metric: bool = False
     layout: str = ""
+    derive: str = ""
 
-    def draw(self, sheet: Sheet) -> Table:
-        """Return the table of a sheet in this layout."""
+    def draw(self, results: Results) -> Table:
+        """Return the table of an experiment in this layout."""
         if self.layout:
-            return resolve_name(self.layout)(sheet)
-        first = [machine for machine in self.machines if machine in sheet.machines]
-        rest = [machine for machine in sheet.machines if machine not in first]
-        sheet.machines = first + (rest if self.others else [])
+            return resolve_name(self.layout)(results)
         notes = (
-            re.sub(MACHINE, lambda found: sheet.label(found[1]), note)
+            re.sub(MACHINE, lambda found: results.label(found[1]), note)
             for note in self.notes
-            if not (named := re.findall(MACHINE, note)) or set(named) & set(sheet.machines)
+            if not (named := re.findall(MACHINE, note)) or set(named) & set(results.columns)
         )
         options = {name: getattr(self, name) for name in ("metric", "sd", "runs", "choices")}
-        # `notes` is a generator: `sheet.machines` is read after the blocks are made, because making
-        # the blocks may change the list of machines
-        return compose(sheet, self.title, [*resolve_name(self.blocks)(sheet)], *notes, **options)
+        grids = resolve_name(self.blocks)(results)
+        return compose(results, self.title, [*grids], *notes, **options)
+
+    def order(self, machines: list[str]) -> list[str]:
+        """Return machines in the order of the table's columns."""
+        first = [machine for machine in self.machines if machine in machines]
+        rest = [machine for machine in machines if machine not in first]
+        return first + (rest if self.others or not self.machines else [])

@@ -1,10 +1,9 @@
-"""Conversion of tables to Markdown and LaTeX, and of the long table to CSV.
+"""Conversion of tables to Markdown and LaTeX, and of the frame ``cells`` to CSV.
 
 LaTeX text for articles is rendered from the template ``table.tex``. In LaTeX, each block of a table
 is a float with a caption and a label (``tab:NAME``, ``tab:NAME-2``, ...). Blocks that are wider
 than the text are shrunk to the width of the text. A long block, and the notes below the blocks, can
-continue on the next page. The long table has one row per table cell and metric; see
-`mmbench.tables.frame`.
+continue on the next page.
 """
 
 from __future__ import annotations
@@ -15,43 +14,33 @@ from functools import cache
 from typing import TYPE_CHECKING, Any
 
 from mmbench.errors import visible
-from mmbench.jobs.store import Key
-from mmbench.tables.frame import COLUMNS, IN_BAND, OUT_OF_BAND
-from mmbench.tables.sheet import Sheet
-from mmbench.tables.table import NOTHING, Column, Grid, Table, emphasized, groupwise
+from mmbench.results.cells import IN_BAND, OUT_OF_BAND
+from mmbench.results.columns import names
+from mmbench.results.folder import cells_frame
+from mmbench.results.frames import Results
+from mmbench.tables.text import (
+    NOTHING,
+    Column,
+    Grid,
+    Shown,
+    Table,
+    citations,
+    groupwise,
+    parts,
+    plain,
+)
 
 if TYPE_CHECKING:
     import pandas as pd
     from jinja2 import Environment
 
-#: Name of the column of training sizes, which follows the column ``degree`` in a CSV file.
-SIZE = "size"
 
-
-def to_csv(sheets: Sequence[Sheet]) -> str:
-    """Return the long tables of several experiments as one CSV text.
-
-    If a data set differs from the data set that the paper used, the column ``note`` describes the
-    difference. In Markdown and LaTeX, the difference is described in a footnote.
-    """
+def to_csv(results: Sequence[Results]) -> str:
+    """Return the frames ``cells`` of several experiments as one CSV text."""
     import pandas as pd
 
-    frames, columns = [], list(COLUMNS)
-    for sheet in sheets:
-        keys = pd.DataFrame(list(sheet.frame.key), sheet.frame.index, list(Key._fields))
-        keys = keys.astype({"degree": "Int64", SIZE: "Int64"})
-        keys.loc[keys.machine.isin(sheet.experiment.foreign), "kernel"] = ""
-        deviations = {
-            name: "; ".join(f"{name}: {text}" for text in texts)
-            for name, texts in sheet.deviations.items()
-        }
-        texts = (sheet.frame.note, sheet.frame.objection, [deviations.get(d) for d in keys.dataset])
-        notes = ["; ".join(filter(None, parts)) for parts in zip(*texts, strict=True)]
-        frames.append(sheet.frame.assign(experiment=sheet.experiment.name, note=notes).join(keys))
-    table = pd.concat(frames, ignore_index=True)
-    if table[SIZE].notna().any():
-        columns.insert(columns.index("degree") + 1, SIZE)
-    return csv_text(table[columns], float_format="%.10g")
+    table = pd.concat([cells_frame(one) for one in results], ignore_index=True)
+    return csv_text(table[[name for name in names("cells") if name in table]])
 
 
 def csv_text(frame: pd.DataFrame, **options: Any) -> str:
@@ -81,25 +70,34 @@ def _csv_cell(value: Any) -> Any:
     return visible(value)
 
 
-def to_markdown(table: Table) -> str:
-    """Return a table as text in GitHub-flavoured Markdown."""
-    parts = [f"## {_escape(table.title)}"]
+def to_markdown(
+    table: Table, shown: Callable[[Grid | str, str], str] = lambda part, text: text
+) -> str:
+    """Return a table as text in GitHub-flavoured Markdown.
+
+    The function `shown` is called with each block or note and its Markdown text, and returns the
+    text that is written.
+    """
+    blocks = [f"## {_escape(table.heading)}"]
     for grid in table.grids:
-        parts += [f"**{_escape(grid.caption)}**" if grid.caption else "", _grid(grid)]
+        caption = plain(grid.caption)
+        text = f"**{_escape(caption)}**\n\n" if caption else ""
+        blocks.append(shown(grid, text + markdown_grid(grid)))
     remarks = [*table.notes, *(f"[{k}] {text}" for k, text in enumerate(table.footnotes, 1))]
-    parts.append("\n".join(f"- {_escape(remark)}" for remark in remarks))
-    return "\n\n".join(part for part in parts if part) + "\n"
+    blocks.append("\n".join(f"- {shown(remark, _escape(remark))}" for remark in remarks))
+    return "\n\n".join(block for block in blocks if block) + "\n"
 
 
-def _grid(grid: Grid) -> str:
+def markdown_grid(grid: Grid) -> str:
+    """Return the columns and rows of a block as a table in Markdown."""
     lines = [[column.name for column in grid.columns], *grid.rows]
     columns = zip(*(map(_markdown_cell, line) for line in lines), strict=True)
     padded = [_column(cells, c.align) for cells, c in zip(columns, grid.columns, strict=True)]
     return "\n".join(f"| {' | '.join(line)} |" for line in zip(*padded, strict=True))
 
 
-def _markdown_cell(cell: str) -> str:
-    bold, rest = emphasized(cell)
+def _markdown_cell(cell: Shown) -> str:
+    bold, rest = parts(cell)
     return (f"**{_escape(bold)}**" if bold else "") + _escape(rest)
 
 
@@ -150,6 +148,7 @@ ESCAPES = str.maketrans(
         NOTHING: "--",
         "±": r"$\pm$",
         "−": r"$-$",
+        "⁻": r"$^-$",
         "Σ": r"$\Sigma$",
         "μ": r"$\mu$",
         "ν": r"$\nu$",
@@ -159,17 +158,17 @@ ESCAPES = str.maketrans(
 )
 
 
-def to_latex(table: Table) -> str:
-    """Return a table as LaTeX text.
+def to_latex(table: Table, caption: str = "") -> str:
+    """Return a table as LaTeX text. `caption` replaces the caption of the first block.
 
-    A long table block is a ``longtable``, and any other block is a float.
+    A long table block is a ``longtable``, and any other block is a float that contains its notes.
     """
-    name = re.sub(r"[^A-Za-z0-9]+", "-", table.title.partition(":")[0])
-    footnotes = [(f"[{k}]", text) for k, text in enumerate(table.footnotes, 1)]
+    name = re.sub(r"[^A-Za-z0-9]+", "-", table.experiment)
     tags = ("<%", "%>", "<<", ">>", "<#", "#>")  # braces would clash with LaTeX code
-    made = environment("mmbench.tables", (escape, groups, row), tags, keep_trailing_newline=True)
+    filters = (escape, groups, row, plain, citations)
+    made = environment("mmbench.tables", filters, tags, keep_trailing_newline=True)
     template = made.get_template("table.tex")
-    return template.render(table=table, name=name, footnotes=footnotes, max_rows=MAX_ROWS)
+    return template.render(table=table, name=name, max_rows=MAX_ROWS, given=caption)
 
 
 #: Tags that enclose blocks, variables and comments in a template.
@@ -220,10 +219,10 @@ def groups(columns: tuple[Column, ...]) -> list[str]:
     return [" & ".join(cells) + r" \\", " ".join(rules)]
 
 
-def row(cells: Iterable[str]) -> str:
+def row(cells: Iterable[Shown]) -> str:
     """Return the texts of table cells as one row of a LaTeX table."""
     texts = (
         (rf"\textbf{{{escape(bold)}}}" if bold else "") + escape(rest)
-        for bold, rest in map(emphasized, cells)
+        for bold, rest in map(parts, cells)
     )
     return " & ".join(texts) + r" \\"

@@ -23,13 +23,13 @@ import pandas as pd
 from scipy.stats import ttest_1samp
 
 import mmbench
-from mmbench.config.plan import replan
 from mmbench.jobs.prepare import prepare
 from mmbench.jobs.record import Clock
 from mmbench.jobs.train import train
 from mmbench.machines import alias_of
+from mmbench.results.folder import read_experiment
+from mmbench.results.frames import Results
 from mmbench.tables.blocks import signed
-from mmbench.tables.results_folder import read_results
 from results.pages.reference_text import (
     CHECKED,
     REFERENCE,
@@ -63,7 +63,7 @@ class Quantity(NamedTuple):
 QUANTITIES = (
     Quantity("smallest margin", "SVM", "svm", 1, lambda f: f.margin),
     Quantity("average margin", "MAMC (5)", "mamc", 1, lambda f: f.average_margin),
-    Quantity("margin variance", "LDM", "", -1, lambda f: f.margin_variance),
+    Quantity("margin variance", "LDM", "ldm", -1, lambda f: f.margin_variance),
     Quantity("relative margin, 1/B", "RMM (5)", "rmm", 1, lambda f: f.relative_margin),
     Quantity(
         "spread / average margin",
@@ -97,19 +97,18 @@ def _positive(numerator: pd.Series, denominator: pd.Series) -> pd.Series:
 
 def measure(folder: Path) -> pd.DataFrame:
     """Return the accuracies and the values of `mmbench.geometry`, one row per record."""
-    [experiment] = read_results([folder], replan)
-    rows = list(_rows(experiment))
-    return pd.DataFrame(rows).sort_values([*SPLIT, "machine"]).reset_index(drop=True)
+    rows = pd.DataFrame(list(_rows(read_experiment(folder))))
+    return rows.sort_values([*SPLIT, "machine"]).reset_index(drop=True)
 
 
-def _rows(experiment: Any) -> Iterator[dict[str, Any]]:
+def _rows(results: Results) -> Iterator[dict[str, Any]]:
     store, mirror = Path(os.environ.get("MMBENCH_DATA", "datasets")), os.environ["MMBENCH_MIRROR"]
-    for record in sorted(experiment.records, key=lambda record: record.job.dataset.name):
+    for record in sorted(results.records.values(), key=lambda record: record.job.dataset.name):
         job, data = record.job, prepare(record.job, store, mirror)
         chosen, clock = [record.selection["params"]], Clock("warm_up", "selection", "training")
         machine, _ = train(replace(job, grid=()), data, chosen, 1, record.seeds, clock)
         predicted = machine.predict(data.X_test)
-        stored = experiment.store.arrays(record.key)["predicted"]
+        stored = results.arrays(record.key)["predicted"]
         if not np.array_equal(predicted, stored):
             raise SystemExit(f"{record.key}: the machine predicts other labels than the record")
         values = mmbench.geometry(machine, data.X_train, data.y_train).iloc[0].to_dict()

@@ -14,7 +14,6 @@ The table is results/reference/readings.csv, with one row per cell and reading.
 
 from __future__ import annotations
 
-import io
 import math
 import sys
 from collections.abc import Iterable, Mapping
@@ -23,20 +22,20 @@ from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import IO, Any
+from typing import Any
 
 import pandas as pd
 import yaml
 
-from mmbench.config.plan import plan_of, replan
+from mmbench.config.plan import plan_of
 from mmbench.config.read import load_config, set_value
 from mmbench.datasets.card_files import LOADER
-from mmbench.results.published import table_of_experiment
+from mmbench.results.cells import METRIC, rows_of
+from mmbench.results.folder import read_reference, read_results
+from mmbench.results.frames import Results
 from mmbench.results.statistics import counting_sd, difference_se, z_value
-from mmbench.tables.build import comparable, sheet_of
-from mmbench.tables.layouts import find_layout
-from mmbench.tables.render import to_csv
-from mmbench.tables.results_folder import read_results
+from mmbench.tables.blocks import total
+from mmbench.tables.build import laid_out
 
 ROOT = Path(__file__).resolve().parents[2]
 CONFIGS, REFERENCE = ROOT / "configs", ROOT / "results" / "reference"
@@ -57,7 +56,7 @@ COLUMNS = [
     "z",
     "in_band",
 ]
-STAGES = ("seconds_selection", "seconds_training", "seconds_test")
+STAGES = ("selection", "training", "test")
 NOT_RUN = "not run"
 #: An unfinished cell counts if at least this number of splits was run.
 ENOUGH = 10
@@ -132,19 +131,18 @@ def readings() -> tuple[Reading, ...]:
     return tuple(Reading(name, **entry) for name, entry in entries.items())
 
 
-def read(text: IO[str]) -> list[Line]:
-    """Return the lines of a long table, each with the CPU minutes of its cell.
+def lines_of(results: Results) -> list[Line]:
+    """Return the cells of an experiment, each with its CPU minutes.
 
     The CPU minutes are the sum of selection, training and test over all splits that were run.
     """
-    table = pd.read_csv(text, dtype={"in_band": "boolean"}).astype(object)
-    lines = table.where(table.notna(), None).to_dict("records")
-    minutes: dict[Place, float] = {}
-    for line in lines:
-        if line["metric"] in STAGES and line["measured"] is not None:
-            cell = place(line)[:-1]
-            minutes[cell] = minutes.get(cell, 0.0) + line["measured"] * line["n"] / 60
-    return [{"cpu_minutes": minutes.get(place(line)[:-1])} | line for line in lines]
+    foreign, lines = results.foreign, []
+    for row in rows_of(results.cells[results.cells.dataset != ""]):
+        seconds, n = total(results, row.key, STAGES), results.row(row.key, METRIC).n
+        minutes = None if seconds is None else seconds * n / 60
+        kernel = None if row.machine in foreign else row.kernel
+        lines.append({**row._asdict(), "kernel": kernel, "cpu_minutes": minutes})
+    return lines
 
 
 def place(line: Line) -> Place:
@@ -153,10 +151,15 @@ def place(line: Line) -> Place:
 
 
 @cache
+def results_of(experiment: str) -> Results:
+    """Return the reference results of an experiment."""
+    return laid_out(read_reference(REFERENCE / experiment))
+
+
+@cache
 def reference(experiment: str) -> list[Line]:
-    """Return the lines of the reference table of an experiment."""
-    with (REFERENCE / experiment / "table.csv").open(encoding="utf-8") as text:
-        return read(text)
+    """Return the lines of the reference results of an experiment."""
+    return lines_of(results_of(experiment))
 
 
 def outside(experiment: str) -> list[Line]:
@@ -232,8 +235,8 @@ def collect(results: Path) -> Found:
     for reading in readings():
         folder = results / reading.name
         if reading.set and folder.is_dir():
-            text = to_csv([sheet_of(results) for results in read_results([folder], replan)])
-            lines = [line for line in read(io.StringIO(text)) if line["measured"] is not None]
+            every = (line for own in read_results([folder]) for line in lines_of(laid_out(own)))
+            lines = [line for line in every if line["measured"] is not None]
             planned = splits(reading)
             lines = [line | {"splits": planned[line["dataset"]]} for line in lines]
             enough = [line for line in lines if reading.takes(line)]
@@ -323,12 +326,7 @@ def standard_error(cell: Line, measured: Line, spread: str | None = None) -> flo
 
 def published(cell: Line) -> Line:
     """Return the line of the published table with which a cell is compared."""
-    experiment = cell["experiment"]
-    content = _content(experiment)
-    entries = [entry for entry in content["datasets"] if not isinstance(entry, str)]
-    names = {entry["name"]: entry["published_as"] for entry in entries if "published_as" in entry}
-    table = find_layout(content["layout"]).published or str(table_of_experiment(experiment))
-    return {place(row): row for row in comparable(table, names)}[place(cell)]
+    return {place(row): row for row in results_of(cell["experiment"]).published}[place(cell)]
 
 
 @cache
@@ -340,8 +338,8 @@ def earlier() -> Found:
     """Return the lines of the existing table, or an empty dict if there is no table."""
     if not TABLE.exists():
         return {}
-    with TABLE.open(encoding="utf-8") as text:
-        return {(line["reading"], place(line)): line for line in read(text)}
+    lines = rows_of(pd.read_csv(TABLE, dtype={"in_band": "boolean"}))
+    return {(line.reading, place(line._asdict())): line._asdict() for line in lines}
 
 
 def write_table(found: Found) -> None:

@@ -1,10 +1,10 @@
-"""Write results/reference/README.md from its template, with numbers computed from the tables.
+"""Write results/reference/README.md from its template, with numbers of the reference results.
 
-The sentences are in the template, ``reference_text.md.jinja``. Numbers are read from ``table.csv``,
-or from ``table.md`` if only the printed tables contain them. A claim in words stands beside a call
-of ``check(...)``, which raises an error if the tables contradict the claim. Numbers from other
-measurements are inside ``{% call apart() %}``; the page marks them with †. A cell is near if its
-published value is within two standard errors of the measured value.
+The sentences are in the template, ``reference_text.md.jinja``. Numbers are rows and columns of the
+frames in the reference folders. A claim in words stands beside a call of ``check(...)``, which
+raises an error if the results contradict the claim. Numbers from other measurements are inside
+``{% call apart() %}``; the page marks them with †. A cell is near if its published value is within
+two standard errors of the measured value.
 
     python -m results.pages.reference_text            # writes the page
     python -m results.pages.reference_text --check    # exits with 1 if the page differs
@@ -25,15 +25,29 @@ from typing import NamedTuple
 import jinja2
 import pandas as pd
 
-from mmbench.config.files import find_config
-from mmbench.config.plan import replan, version_of
-from mmbench.config.read import load_config
+from mmbench.config.plan import version_of
 from mmbench.machines import alias_of
-from mmbench.results.statistics import Ranks, win_tie_loss
-from mmbench.tables.blocks import both, paired_test, ranks_of
-from mmbench.tables.build import sheet_of
-from mmbench.tables.frame import ALL_IN_BAND, IN_BAND, OUT_OF_BAND, differences
-from mmbench.tables.results_folder import Experiment, read_reference
+from mmbench.results.cells import (
+    ALL_IN_BAND,
+    IN_BAND,
+    METRIC,
+    OUT_OF_BAND,
+    differences,
+)
+from mmbench.results.folder import CSV, read_reference
+from mmbench.results.pairwise import difference_of, disagreements, ranks_of, split_gaps
+from mmbench.results.statistics import (
+    LEVEL,
+    Ranks,
+    best_and_worst,
+    mcnemar_p,
+    paired_p,
+    win_tie_loss,
+)
+from mmbench.tables.blocks import both, statuses_text, total
+from mmbench.tables.build import laid_out
+from mmbench.tables.layouts.papers import SIGNIFICANT, mamc_ratios, mamc_seconds, percentile
+from mmbench.tables.names import printed
 
 REFERENCE = Path(__file__).resolve().parents[1] / "reference"
 TEMPLATE = Path(__file__).with_suffix(".md.jinja")
@@ -65,7 +79,7 @@ KERNELS = {"linear": "linear", "rbf": "RBF", "poly": "degree"}
 
 def name_of(dataset: str) -> str:
     """Return the name of a data set in a sentence."""
-    short = re.sub(r"^(ida|fsvm)_", "", dataset)
+    short = dataset.removeprefix("ida_").removeprefix("fsvm_")
     return NAMES.get(short, short.replace("_", " ").capitalize())
 
 
@@ -84,43 +98,39 @@ class Count(NamedTuple):
         return ", ".join(f"{n} {mark}" for mark, n in counts.items() if n)
 
 
-class Table:
-    """The cells of the reference table of an experiment.
+#: Columns that `Table.rows` compares with its arguments.
+WHERE = ("machine", "dataset", "kernel", "degree", "size")
 
-    The arguments `where` of the methods are machine, data set, kernel and degree, in this order.
-    Arguments at the end may be omitted.
+
+class Table:
+    """The results of a reference folder.
+
+    The arguments `where` of the methods are machine, data set, kernel, degree and training size, in
+    this order. Arguments at the end may be omitted.
     """
 
     def __init__(self, experiment: str) -> None:
-        self.experiment = experiment
-        self.cells = pd.read_csv(REFERENCE / experiment / "table.csv", dtype={"in_band": "boolean"})
-        self.cells["mark"] = list(_read(experiment).frame.mark)
-        compared = self.cells[self.cells.in_band.notna()].metric
-        self.compared = compared.iloc[0] if len(compared) else "accuracy_pct"
+        self.results = laid_out(read_reference(REFERENCE / experiment))
+        self.cells = self.results.cells[self.results.cells.dataset != ""]
 
-    def rows(
-        self,
-        machine: str | None = None,
-        dataset: str | None = None,
-        kernel: str | None = None,
-        degree: int | None = None,
-        metric: str | None = None,
-    ) -> pd.DataFrame:
+    def rows(self, *where: object, metric: str = "", **more: object) -> pd.DataFrame:
         """Return the cells of a metric, by default the metric that is compared with the paper."""
-        wanted = {"machine": machine, "dataset": dataset, "kernel": kernel, "degree": degree}
-        rows = self.cells[self.cells.metric == (metric or self.compared)]
+        wanted = dict(zip(WHERE, where, strict=False)) | more
+        rows = self.cells[self.cells.metric == (metric or self.results.metric)]
         for column, value in wanted.items():
             rows = rows if value is None else rows[rows[column] == value]
         return rows
 
-    def cell(self, *where: object, column: str = "measured", metric: str | None = None) -> float:
+    def cell(
+        self, *where: object, column: str = "measured", metric: str = "", **more: object
+    ) -> float:
         """Return the value of a column for the single cell that agrees with `where`."""
-        (value,) = self.rows(*where, metric=metric)[column]  # type: ignore[arg-type]
+        (value,) = self.rows(*where, metric=metric, **more)[column]
         return float(value)
 
     def accuracy(self, *where: object) -> float:
         """Return a mean accuracy in per cent."""
-        return self.cell(*where, metric="accuracy_pct")
+        return self.cell(*where, metric=METRIC)
 
     def errors(self, *where: object) -> float:
         """Return a number of errors: the mean, if there are several runs."""
@@ -136,7 +146,7 @@ class Table:
 
     def near(self, *where: object) -> Count:
         """Count the compared cells by their marks."""
-        marks = list(self.rows(*where).mark)  # type: ignore[arg-type]
+        marks = list(self.rows(*where).mark)
         near, untold, far = (marks.count(mark) for mark in (IN_BAND, ALL_IN_BAND, OUT_OF_BAND))
         return Count(near + untold, near + untold + far, untold)
 
@@ -148,7 +158,7 @@ class Table:
 
     def near_by_printed_errors(self) -> int:
         """Count the near cells if the printed ± is the standard error of the published mean."""
-        return int(self.rows().in_band_published_se.astype("boolean").sum())
+        return int(self.rows().in_band_published_se.sum())
 
     def order(self) -> str:
         """Return the counts of the function `differences` as text.
@@ -156,12 +166,12 @@ class Table:
         "6 of 8 (5)" means that 6 of 8 published differences above the noise level have the same
         sign in our measurements, and that 5 of these 6 are also above the noise level.
         """
-        published, same, beyond = differences(_read(self.experiment).frame)
+        published, same, beyond = differences(self.cells)
         return f"{same} of {published} ({beyond})" if published else "–"
 
     def order_sentence(self) -> str:
         """Return the counts of `order` as a sentence."""
-        published, same, beyond = differences(_read(self.experiment).frame)
+        published, same, beyond = differences(self.cells)
         return (
             f"Of the {published} published differences between two machines that exceed noise, "
             f"{same} {'has' if same == 1 else 'have'} the same sign here ({beyond} beyond noise)."
@@ -169,9 +179,10 @@ class Table:
 
     def far(self, *where: object) -> list[str]:
         """Return the names of the compared cells that are not near."""
-        rows = self.rows(*where)  # type: ignore[arg-type]
-        rows = rows[rows.mark == OUT_OF_BAND].fillna({"degree": ""})
-        kernels = [f"{KERNELS[row.kernel]} {row.degree}".strip() for row in rows.itertuples()]
+        rows = self.rows(*where)
+        rows = rows[rows.mark == OUT_OF_BAND]
+        degrees = rows.degree.astype(object).fillna("")
+        kernels = [f"{KERNELS[k]} {d}".strip() for k, d in zip(rows.kernel, degrees, strict=True)]
         return [f"{name_of(d)} ({k})" for d, k in zip(rows.dataset, kernels, strict=True)]
 
     def told(self) -> list[str]:
@@ -181,12 +192,17 @@ class Table:
 
     def datasets(self) -> list[str]:
         """Return the data sets, in the order of the table."""
-        return list(dict.fromkeys(self.cells.dataset))
+        return self.results.datasets
+
+    def wide(self, metric: str = METRIC, column: str = "measured") -> pd.DataFrame:
+        """Return a column of the cells, with one row per data set and one column per machine."""
+        places = self.results.places
+        return self.results.wide(places, metric, column).set_axis([p.dataset for p in places])
 
     def times(self, machine: str, other: str, stage: str = "training") -> list[float]:
         """Return the ratio of two machines' CPU seconds (`machine` / `other`) per data set."""
-        ours, theirs = (self._by_dataset(m, f"seconds_{stage}") for m in (machine, other))
-        return list(ours / theirs)
+        seconds = self.wide(f"seconds_{stage}")
+        return list(seconds[machine] / seconds[other])
 
     def slower(self, machine: str, other: str) -> int:
         """Return the number of data sets on which a machine trains longer than another machine."""
@@ -194,60 +210,41 @@ class Table:
 
     def gains(self, machine: str, other: str, column: str = "measured") -> dict[str, float]:
         """Return the difference in mean accuracy (`machine` minus `other`) per data set."""
-        ours, theirs = (self._by_dataset(m, "accuracy_pct", column) for m in (machine, other))
-        return (ours - theirs).to_dict()
+        means = self.wide(METRIC, column)
+        return (means[machine] - means[other]).to_dict()
 
     def wins(self, machine: str, other: str, column: str = "measured") -> int:
         """Return the number of data sets on which `machine` is more accurate than `other`."""
         return sum(gain > 0 for gain in self.gains(machine, other, column).values())
 
-    def _by_dataset(self, machine: str, metric: str, column: str = "measured") -> pd.Series:
-        values = self.rows(machine, metric=metric).set_index("dataset")[column]
-        return values.reindex(self.datasets())
-
-    def printed(self, title: str = "") -> list[dict[str, str]]:
-        """Return the rows of the first printed table whose title begins with `title`.
-
-        If `title` is empty, the first table is read. An empty cell in the first column gets the
-        value of the cell above.
-        """
-        start = f"\n**{title}" if title else "\n"
-        text = (REFERENCE / self.experiment / "table.md").read_text().split(start, 1)[1]
-        lines = [line for line in text.split("\n**", 1)[0].splitlines() if line.startswith("|")]
-        head, _, *body = [[c.strip() for c in re.split(r"(?<!\\)\|", line)[1:-1]] for line in lines]
-        rows = [dict(zip(_unique(head), line, strict=True)) for line in body]
-        for above, row in itertools.pairwise(rows):
-            row[head[0]] = row[head[0]] or above[head[0]]
-        return rows
-
-    def mcnemar(self, column: str) -> list[float]:
-        """Return p-values of "Single run: digits", for headings that begin with `column`."""
-        (row,) = self.printed("Single run: digits")
-        texts = [text for name, text in list(row.items())[1:] if name.startswith(column)]
-        return [float(re.findall(r"\((.*)\)", text)[0]) for text in texts]
+    def mcnemar(self, kernel: str | None = None, degree: int | None = None) -> list[float]:
+        """Return p-values of McNemar's test of RMM and SVM in the first run, one per kernel."""
+        counts = [
+            disagreements(self.results, *(p._replace(machine=m) for m in ("rmm", "svm")))
+            for p in self.results.places
+            if kernel in (None, p.kernel) and degree in (None, p.degree)
+        ]
+        return [mcnemar_p(*found) for found in counts if found]
 
     def ranks(self, kernel: str) -> Ranks:
         """Return the mean ranks of the machines over the data sets and Friedman's p-value."""
-        return _ranks(self.experiment, kernel)
+        return ranks_of(self.results, (kernel, None))
 
-    def corrected_p(self, machine: str, other: str) -> dict[str, float]:
-        """Return the p-value of the corrected paired t-test, by data set.
-
-        The experiment must have one kernel only.
-        """
-        sheet = sheet_of(_read(self.experiment))
-        return {
-            place.dataset: paired_test(
-                sheet, place._replace(machine=machine), place._replace(machine=other), self.compared
-            )[0]
-            for place in sheet.places
+    def p(self, machine: str, other: str) -> dict[str, float]:
+        """Return the p-value of two machines' difference for each data set with a test."""
+        found = {
+            p.dataset: difference_of(
+                self.results, *(p._replace(machine=m) for m in (machine, other))
+            )
+            for p in self.results.places
         }
+        return {name: own.p for name, own in found.items() if own and own.tested}
 
     # Numbers for single paragraphs of the page.
 
     def average(self, machine: str, column: str = "measured") -> float:
         """Return the mean of the printed values (two decimals) over the data sets."""
-        return float(self.rows(machine)[column].round(2).mean())
+        return float(self.wide(METRIC, column)[machine].round(2).mean())
 
     def below_published(self, machine: str) -> float:
         """Return the published average minus the measured average over the data sets."""
@@ -255,7 +252,7 @@ class Table:
 
     def average_distance(self) -> float:
         """Return the largest absolute value of `below_published` over the machines."""
-        return max(abs(self.below_published(m)) for m in dict.fromkeys(self.cells.machine))
+        return max(abs(self.below_published(m)) for m in self.results.columns)
 
     def differing(self, kernel: str) -> list[tuple[str, str]]:
         """Return the pairs (worse, better) of machines whose mean ranks differ significantly."""
@@ -269,43 +266,45 @@ class Table:
         return set(self.ranks(kernel).means) - behind == {machine, but}
 
     def ratios(self, machine: str) -> tuple[list[float], list[float]]:
-        """Return the printed time ratios of a machine: the measured and the published ratios."""
-        cells = [row[machine].split("/") for row in self._ratio_rows()]
-        return tuple([number(c[k]) for c in cells if re.search(r"\d", c[k])] for k in (0, 1))  # type: ignore[return-value]
+        """Return a machine's times relative to the MAMC's: measured and published ratios."""
+        ours, theirs = (list(side[machine].dropna()) for side in self._ratios())
+        return ours, theirs
 
-    def _ratio_rows(self) -> list[dict[str, str]]:
-        """Return the rows of the data sets, without the row of counts at the end."""
-        return self.printed("Ratio: measured")[:-1]
+    def _ratios(self) -> list[pd.DataFrame]:
+        return mamc_ratios(mamc_seconds(laid_out(self.results, "mamc_table3")))
 
     def order_differs(self, machine: str, other: str) -> list[str]:
         """Return the data sets on which the faster of two machines differs from the paper."""
-        names = []
-        for row in self._ratio_rows():
-            pairs = [row[m].split("/") for m in (machine, other)]
-            if all(re.search(r"\d", p[1]) for p in pairs):
-                signs = [number(pairs[0][k]) < number(pairs[1][k]) for k in (0, 1)]
-                names += [row["data"]] * (signs[0] != signs[1])
-        return names
+        gaps = pd.DataFrame([side[machine] - side[other] for side in self._ratios()]).T.dropna()
+        found = self.results.places
+        return [printed(self.results, found[k].dataset) for k in gaps.index[gaps.prod(axis=1) < 0]]
 
     def percentiles(self, machine: str) -> list[float]:
         """Return the percentiles of the published values among our draws of the toy sets."""
-        return [number(r[machine]) for r in self.printed() if r[""] == "its percentile"]
+        found = (
+            percentile(self.results, key) for key in self.results.keys if key.machine == machine
+        )
+        return [value for value in found if value is not None]
 
     def below(self, dataset: str, machines: Sequence[str]) -> list[float]:
         """Return published minus measured values of machines on a data set, for all kernels."""
-        rows = pd.concat([self.rows(machine, dataset) for machine in machines])
+        rows = self.rows(dataset=dataset)
+        rows = rows[rows.machine.isin(machines)]
         return list(rows.published - rows.measured)
 
     def best(self, machine: str, kernel: str) -> int:
         """Return the number of data sets on which a machine has the largest mean, as printed."""
-        rows = self.rows(kernel=kernel).assign(printed=lambda r: r.measured.round(1))
-        best = rows.groupby("dataset").printed.transform("max")
-        return int(((rows.printed == best) & (rows.machine == machine)).sum())
+        means = self.results.wide(self.results.places_of((kernel, None)))
+        return best_and_worst(means, decimals=1)[machine][0]
+
+    def fits(self, machine: str) -> str:
+        """Return the numbers of a machine's fits by status."""
+        return statuses_text(self.results, machine)
 
     def total_seconds(self, machine: str) -> float:
         """Return the mean CPU seconds of selection and training per run, summed over all cells."""
-        stages = ("seconds_selection", "seconds_training")
-        return float(sum(self.rows(machine, metric=stage).measured.sum() for stage in stages))
+        keys = (key for key in self.results.keys if key.machine == machine)
+        return sum(total(self.results, key, ("selection", "training")) or 0.0 for key in keys)
 
     def relative_gains(self) -> list[float]:
         """Return the reduction of the SVM's errors by the RMM in per cent, from degree 2 on."""
@@ -316,10 +315,8 @@ class Table:
 
     def in_standard_errors(self, machine: str, other: str) -> list[float]:
         """Return the gap of two machines in units of the larger standard error, per data set."""
-        return [
-            abs(gain) / max(self.cell(m, d, column="se") for m in (machine, other))
-            for d, gain in self.gains(machine, other).items()
-        ]
+        errors = self.wide(METRIC, "se")[[machine, other]].max(axis=1)
+        return [abs(gain) / errors[d] for d, gain in self.gains(machine, other).items()]
 
     def distances(self, dataset: str | None = None) -> pd.Series:
         """Return measured minus published values, sorted by absolute value, largest first."""
@@ -347,39 +344,33 @@ class Table:
 
     def spread_of(self, machines: Sequence[str]) -> list[float]:
         """Return the range (largest minus smallest) of some machines' means per data set."""
-        rows = self.rows()
-        means = rows[rows.machine.isin(machines)].groupby("dataset").measured
-        return list(means.max() - means.min())
+        means = self.wide()[list(machines)]
+        return list(means.max(axis=1) - means.min(axis=1))
+
+    def sizes(self) -> list[int]:
+        """Return the training sizes of the table, the smallest first."""
+        return sorted({key.size for key in self.results.keys if key.size is not None})
+
+    def of_bounds(self, metric: str, size: int | None = None, kind: str = "") -> list[float]:
+        """Return a metric of the RMMs with the bounds B₁, B₂ and B₃."""
+        return [self.cell(f"rmm_b{k}{kind}", metric=metric, size=size) for k in (1, 2, 3)]
+
+    def saved_by_warm_start(self) -> str:
+        """Return the time that a warm start from the SVM saves over all sizes, in per cent."""
+        seconds = self.cells[self.cells.metric == "seconds_after_gram"]
+        sums = seconds.groupby("machine").measured.sum()
+        shares = (1 - sums[f"rmm_b{k}"] / sums[f"rmm_b{k}_cold"] for k in (1, 2, 3))
+        return listing(f"{100 * share:.0f} %" for share in shares)
 
 
-def _read(experiment: str) -> Experiment:
-    return read_reference(REFERENCE / experiment, replan(REFERENCE / experiment))
-
-
-@cache
-def _ranks(experiment: str, kernel: str) -> Ranks:
-    return ranks_of(sheet_of(_read(experiment)), (kernel, None))
-
-
-def _unique(head: Sequence[str]) -> list[str]:
-    """Number columns with the same name: the second column "p" becomes "p 2"."""
-    counts: dict[str, int] = {}
-    names = []
-    for name in head:
-        counts[name] = counts.get(name, 0) + 1
-        names.append(name if counts[name] == 1 else f"{name} {counts[name]}")
-    return names
+#: Function that returns the results of a reference folder, which is read once.
+table = cache(Table)
 
 
 def listing(values: Iterable[object]) -> str:
     """Return the values as text in the form "a, b and c"."""
     *most, last = [str(value) for value in values]
     return f"{', '.join(most)} and {last}" if most else last
-
-
-def number(text: str) -> float:
-    """Return the first number of a printed cell."""
-    return float(re.findall(r"[-−]?\d+\.?\d*(?:e[-+−]?\d+)?", text)[0].replace("−", "-"))
 
 
 def decimals(digits: int) -> Callable[[float | Iterable[float]], str]:
@@ -402,26 +393,25 @@ def span(values: Iterable[float], digits: int = 0) -> str:
 
 def m4_verdict(t: Table) -> str:
     """State on which data sets the M4 is significantly better than SVM and MPM."""
-    rows = [
-        (f"{kernel} {row['data']}", row)
-        for kernel in ("linear", "RBF")
-        for row in t.printed(f"{kernel[0].upper()}{kernel[1:]} kernel: differences")
-    ]
-    plain, corrected = (
-        [name for name, row in rows if all(row[p + k].endswith("+") for k in ("", " 2"))]
-        for p in ("p", "corrected p")
-    )
+    found: dict[str, list[str]] = {"tested": [], "plain": []}
+    for place in (p for kernel in t.results.kernels for p in t.results.places_of(kernel)):
+        m4, *others = (place._replace(machine=m) for m in ("m4", "svm", "mpm"))
+        every = [difference_of(t.results, m4, other) for other in others]
+        gaps = [split_gaps(t.results, place, "m4", other.machine) for other in others]
+        name = f"{KERNELS[place.kernel]} {printed(t.results, place.dataset)}"
+        found["tested"] += [name] * all(d and d.d > 0 and d.p < LEVEL for d in every)
+        found["plain"] += [name] * all(sum(g) > 0 and paired_p(g) < LEVEL for g in gaps)
+    tested, plain = (listing(names or ["no set"]) for names in found.values())
     return (
-        "By the corrected t-test, the M4 is significantly better than SVM and MPM on "
-        f"{listing(corrected or ['no set'])}. By the plain t-test, which treats splits that share "
-        f"rows as independent, it is significantly better on {listing(plain or ['no set'])}."
+        f"By the test of these tables, the M4 is better than both SVM and MPM by more than chance "
+        f"on {tested}. By the plain t-test, which treats splits that share rows as independent, it "
+        f"is significantly better on {plain}."
     )
 
 
 def m4_claimed(t: Table) -> int:
     """Return the number of data sets on which the M4 is better than SVM and MPM in the paper."""
-    rows = t.printed("Linear kernel: differences") + t.printed("RBF kernel: differences")
-    return sum(row["better than both in the paper"] == "yes" for row in rows)
+    return sum(place.dataset in SIGNIFICANT[place.kernel] for place in t.results.places)
 
 
 class Verdict(NamedTuple):
@@ -436,19 +426,20 @@ class Verdict(NamedTuple):
 
 def verdicts(t: Table) -> list[Verdict]:
     """Return the verdicts of Welch's test, the rule of the MAMC paper for wins and losses."""
-    sheet, found = sheet_of(_read(t.experiment)), []
-    sides = both(sheet, sheet.places)
-    for k, place in enumerate(sheet.places):
-        for machine in sheet.machines:
-            pairs = [
-                [[side[name][m][k] for name in ("mean", "sd", "n")] for m in ("mamc_bs", machine)]
-                for side in sides
-            ]
-            counts = [win_tie_loss(first, other) for first, other in pairs]
-            signs = tuple(wins - losses for wins, _, losses in counts)
-            gains = tuple(first[0] - other[0] for first, other in pairs)
-            found.append(Verdict(sheet.label(machine), name_of(place.dataset), signs, gains))
-    return [verdict for verdict in found if verdict.machine != sheet.label("mamc_bs")]
+    results, found = t.results, []
+    sides = both(results, results.places)
+    for (k, place), machine in itertools.product(enumerate(results.places), results.columns):
+        if machine == "mamc_bs":
+            continue
+        pairs = [
+            [[side[name][m][k] for name in ("mean", "sd", "n")] for m in ("mamc_bs", machine)]
+            for side in sides
+        ]
+        counts = [win_tie_loss(first, other) for first, other in pairs]
+        signs = tuple(wins - losses for wins, _, losses in counts)
+        gains = tuple(first[0] - other[0] for first, other in pairs)
+        found.append(Verdict(results.label(machine), name_of(place.dataset), signs, gains))
+    return found
 
 
 def gains(found: Sequence[Verdict], side: int) -> list[float]:
@@ -456,9 +447,10 @@ def gains(found: Sequence[Verdict], side: int) -> list[float]:
     return [abs(verdict.gains[side]) for verdict in found]
 
 
-def counted(t: Table, machine: str) -> list[str]:
-    """Return the printed counts of wins, ties and losses of MAMC_bs against a machine."""
-    return [row[machine] for row in t.printed() if row["data"] == "W/T/L"]
+def counted(found: Sequence[Verdict], machine: str, side: int) -> str:
+    """Return the counts of wins, ties and losses of MAMC_bs against a machine."""
+    signs = [verdict.signs[side] for verdict in found if verdict.machine == machine]
+    return "/".join(str(signs.count(sign)) for sign in (1, 0, -1))
 
 
 def reading(name: str, machine: str, kernel: str, degree: int | None = None) -> float:
@@ -469,82 +461,41 @@ def reading(name: str, machine: str, kernel: str, degree: int | None = None) -> 
     return float(value)
 
 
-def rounds(t: Table, column: str) -> dict[str, float]:
-    """Return the excess of a column's objective over the optimum in per cent, by data set."""
-    return {r["data"].removeprefix("ida_"): number(r[column]) for r in t.printed("(F - F")}
-
-
-def rounds_taken(t: Table) -> list[float]:
-    """Return the least and the most rounds of the fits on each data set, by the paper's rule."""
-    cells = [row["rounds by the paper's rule"] for row in t.printed("(F - F")]
-    return [float(n) for n in re.findall(r"\d+", " ".join(cells))]
-
-
 def later_rounds(t: Table) -> list[float]:
     """Return the decrease of the objective in rounds 6 to 15, in percentage points of the optimum.
 
     There is one value per data set, without Breast cancer.
     """
-    five, fifteen = rounds(t, "F-SVM, 5 rounds"), rounds(t, "F-SVM, 15 rounds")
-    return [five[name] - fifteen[name] for name in five if name != "breast_cancer"]
+    excess = t.wide("excess_pct").drop("ida_breast_cancer")
+    return list(excess.fsvm_5 - excess.fsvm_15)
 
 
-def accuracy_spread(t: Table) -> list[float]:
-    """Return the range of the accuracies after different numbers of rounds, per data set.
-
-    A range is the largest minus the smallest accuracy, rounded up to one decimal.
+def accuracy_spread(t: Table) -> float:
+    """Return the largest range of a data set's accuracies after different numbers of rounds,
+    rounded up to one decimal.
     """
-    rows = [list(row.values())[1:] for row in t.printed("Accuracy (%)")]
-    return [
-        math.ceil(10 * (max(map(number, row)) - min(map(number, row))) - 1e-9) / 10 for row in rows
-    ]
+    return math.ceil(10 * max(t.spread_of(t.results.columns)) - 1e-9) / 10
 
 
-BOUNDS = ("RMM B₁", "RMM B₂", "RMM B₃")
-
-
-def exponents(rows: list[dict[str, str]]) -> str:
-    """For each bound B, return the exponent k of the RMM's time, about n^k for n rows."""
-    return listing(f"{number(rows[-1][b]):.2f}" for b in BOUNDS)
-
-
-def whole_ratios(rows: list[dict[str, str]]) -> str:
-    """For each bound B, return the ratio of the whole training times of RMM and SVM on all rows.
-
-    The ratio is printed in parentheses in the second-to-last row.
-    """
-    return listing(re.findall(r"\((.*)\)", rows[-2][b])[0] for b in BOUNDS)
-
-
-def alone_ratios(rows: list[dict[str, str]]) -> str:
-    """For each bound B, return the ratio of the times of RMM (without its SVM) and SVM on all rows.
-
-    The ratio is printed before the slash in the last row.
-    """
-    return listing(rows[-1][b].split("/")[0].strip() for b in BOUNDS)
-
-
-def saved_by_warm_start(rows: list[dict[str, str]]) -> str:
-    """Return the time that a warm start from the SVM saves over all sizes, in per cent."""
-    sums = {c: sum(number(row[c]) for row in rows[:-1]) for c in rows[0] if c.startswith("RMM")}
-    return listing(f"{100 * (1 - sums[b] / sums[f'{b}, cold']):.0f} %" for b in BOUNDS)
-
-
-def exponent_gap(rows: list[dict[str, str]]) -> float:
+def exponent_gap(t: Table) -> float:
     """Return the largest difference between the time exponents of the RMM and the SVM."""
-    return max(abs(number(rows[-1][b]) - number(rows[-1]["SVM"])) for b in BOUNDS)
+    metric = "exponent_of_seconds_whole"
+    return max(abs(k - t.cell("svm", metric=metric)) for k in t.of_bounds(metric))
 
 
-def errors_at(rows: list[dict[str, str]], k: int) -> str:
-    """Return the errors of the SVM and of the RMM for each bound B in row `k`."""
-    return listing(rows[k][f"errors {m}"] for m in ("SVM", *BOUNDS))
+def errors_at(t: Table, size: int) -> list[float]:
+    """Return the errors of the SVM and of the RMM for each bound B after `size` training rows."""
+    return [t.cell("svm", size=size, metric="errors_count"), *t.of_bounds("errors_count", size)]
 
 
 def leak_worth(leak: Table, honest: Table, but: Sequence[str] = ()) -> list[float]:
     """Return the increase of each accuracy (in points) by a parameter selection on test rows."""
-    both = leak.rows().merge(honest.rows(), on=["dataset", "machine"])
-    both = both[~both.dataset.isin(but)]
-    return list(both.measured_x - both.measured_y)
+    worth = leak.wide() - honest.wide()
+    return list(worth.drop(list(but)).stack())
+
+
+#: Columns of the frame ``splits`` that identify the code of a machine.
+CODES = ["estimator", "machine", "kernel", "version", "fingerprint"]
 
 
 def versions() -> str:
@@ -553,26 +504,29 @@ def versions() -> str:
     The last column lists the machines whose current version differs.
     """
     lines, unstated, n_older = [], [], 0
-    for path in sorted(REFERENCE.glob("*/table.csv")):
-        name, cells = path.parent.name, pd.read_csv(path, dtype=str)
-        if "version" not in cells:
+    for name in sorted(path.parent.name for path in REFERENCE.glob(f"*/{CSV}")):
+        results, texts, older = table(name).results, [], []
+        codes = results.splits.dropna(subset="version").drop_duplicates(CODES)
+        if codes.empty:
             unstated.append(f"`{name}`")
             continue
-        config, texts, older = load_config(find_config(name)), [], []
-        codes = cells[["machine", "kernel", "version", "fingerprint"]].dropna(subset="version")
-        kernels: dict[tuple[str, str], dict[str, dict[str, None]]] = {}
-        for column, kernel, version, fingerprint in codes.fillna("").drop_duplicates().values:
-            machine = config.machine_of(column)
-            label = alias_of(alias_of(machine).machine).label
-            if ":" in machine:  # a class of another package, such as "sklearn.svm:SVC"
-                label = machine.rpartition(":")[2]
-            older += [label] * (version != str(version_of(machine, kernel)))
+        kernels: dict[tuple[str, str], dict[int, dict[str, None]]] = {}
+        for row in codes.itertuples():
+            kernel = "" if row.machine in results.foreign else row.kernel
+            label = alias_of(alias_of(row.estimator).machine).label
+            if ":" in row.estimator:  # a class of another package, such as "sklearn.svm:SVC"
+                label = row.estimator.rpartition(":")[2]
+            older += [label] * int(row.version != version_of(row.estimator, kernel))
             word = {"rbf": "RBF", "poly": "polynomial"}.get(kernel, kernel)
-            kernels.setdefault((label, fingerprint), {}).setdefault(version, {})[word] = None
+            of = kernels.setdefault((label, row.fingerprint), {})
+            of.setdefault(row.version, {})[word] = None
         for (label, fingerprint), of in kernels.items():
             # if the versions differ between kernels, the kernels are named: SVM 9 linear, 6 RBF
-            parts = of if len(of) == 1 else (f"{v} {listing(words)}" for v, words in of.items())
-            texts.append(f"{label} {', '.join(parts)} ({fingerprint})".removesuffix(" ()"))
+            parts = (
+                f"{v} {listing(words)}" if of.keys() - {v} else f"{v}" for v, words in of.items()
+            )
+            code = f" ({fingerprint})" if fingerprint else ""
+            texts.append(f"{label} {', '.join(parts)}{code}")
         n_older += bool(older)
         found = "; ".join(texts), ", ".join(dict.fromkeys(older)) or "–"
         lines.append(f"| `{name}` | {' | '.join(found)} |")
@@ -600,14 +554,8 @@ PARAGRAPHS = (
     gains,
     counted,
     reading,
-    rounds,
-    rounds_taken,
     later_rounds,
     accuracy_spread,
-    exponents,
-    whole_ratios,
-    alone_ratios,
-    saved_by_warm_start,
     exponent_gap,
     errors_at,
     leak_worth,
@@ -626,14 +574,14 @@ def rendered(template: Path, **names: object) -> str:
         undefined=jinja2.StrictUndefined, autoescape=False, trim_blocks=True, lstrip_blocks=True
     )
     environment.filters |= {f"f{digits}": decimals(digits) for digits in range(4)}
-    environment.filters |= {"listing": listing, "span": span, "name": name_of, "number": number}
+    environment.filters |= {"listing": listing, "span": span, "name": name_of}
     return environment.from_string(template.read_text("utf-8")).render(**names)
 
 
 def page() -> str:
-    """Return the page that is rendered from the tables and the template."""
+    """Return the page that is rendered from the reference results and the template."""
     functions = {f.__name__: f for f in (check, apart, abs, min, max, *PARAGRAPHS)}
-    text = rendered(TEMPLATE, table=cache(Table), **functions)
+    text = rendered(TEMPLATE, table=table, **functions)
     text = re.sub(r"\n[ \0]*\0[ \0]*(?=\n)", "", text).replace(CHECKED, "")
     blocks = re.split(r"\n(?=- |#)|\n\s*\n", text.strip())
     lines = [_wrapped(block) for block in blocks if block.strip()]

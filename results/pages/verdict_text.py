@@ -1,8 +1,8 @@
 """Write docs/verdict.md from its template: the machines compared in the experiment `verdict`.
 
-Ranks and tests are computed as in the layout ``comparison``, from the cells of ``table.csv``; the
-statuses of the fits are read from ``table.md``. If an outcome of a comparison has a probability of
-at least `SURE`, the page states the outcome as a finding. All other comparisons are undecided.
+Ranks and tests are computed as in the layout ``comparison``, from the frames of the reference
+folders. If an outcome of a comparison has a probability of at least `SURE`, the page states the
+outcome as a finding. All other comparisons are undecided.
 
     python -m results.pages.verdict_text  # writes the page
     python -m results.pages.verdict_text --check  # exits with 1 if the page differs
@@ -21,20 +21,21 @@ from typing import NamedTuple
 
 import numpy as np
 
-from mmbench.config.plan import replan
+from mmbench.commands.outputs import export
 from mmbench.jobs.store import Key
+from mmbench.results.cells import METRIC, SELECTED, selected
+from mmbench.results.folder import CSV, read_reference, read_results
+from mmbench.results.frames import KernelKey
+from mmbench.results.pairwise import dataset_gaps, ranks_of, sign_of
 from mmbench.results.statistics import Posterior, Ranks, signed_rank_posterior
 from mmbench.tables import blocks as metrics
-from mmbench.tables.blocks import dataset_gaps, ranks_of, signed
-from mmbench.tables.build import draw_tables, sheet_of
+from mmbench.tables.blocks import signed, statuses_text
+from mmbench.tables.build import laid_out
 from mmbench.tables.figures import draw_figure, title_of
 from mmbench.tables.figures.machines import time_ratios
-from mmbench.tables.frame import SELECTED
 from mmbench.tables.layouts.comparison import decimals_of, rope_of
-from mmbench.tables.render import to_csv
-from mmbench.tables.results_folder import read_results
-from mmbench.tables.sheet import KERNEL_LABELS, KernelKey
-from results.pages.reference_text import REFERENCE, Table, listing, rendered, write_or_check
+from mmbench.tables.names import caption_of
+from results.pages.reference_text import KERNELS, REFERENCE, listing, rendered, write_or_check
 
 TEMPLATE = Path(__file__).with_suffix(".md.jinja")
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "verdict.md"
@@ -45,15 +46,8 @@ SURE = 0.95
 #: A machine is called faster below this ratio of its CPU time to the SVM's, as in the template.
 FASTER = 0.9
 EXPERIMENTS = ("verdict", "verdict_large")
-METRICS = ("accuracy_pct", "balanced_accuracy", "auc", "log_loss")
-#: Metrics in the committed tables, which would be too large with all metrics.
-ROWS = {
-    *METRICS,
-    *(f"seconds_{stage}" for stage in ("selection", "training", "test", "calibration")),
-    *("worst_gap", "gaps_above_tolerance"),
-}
+METRICS = (METRIC, "balanced_accuracy", "auc", "log_loss")
 FIGURES = ("critical_difference", "time_and_accuracy")
-END = re.compile(r"in (\d+) of (\d+) choices")
 
 
 class Against(NamedTuple):
@@ -91,25 +85,25 @@ class Verdict:
     """
 
     def __init__(self, experiment: str):
-        (found,) = read_results([REFERENCE / experiment], replan)
-        self.name, self.sheet = experiment, sheet_of(found)
+        self.name, self.results = experiment, laid_out(read_reference(REFERENCE / experiment))
         self._found: dict[tuple[KernelKey, str, str], Against | None] = {}
-        ran = {row.metric for row in self.sheet.rows if row.measured is not None}
+        cells = self.results.cells
+        ran = set(cells.metric[cells.measured.notna()])
         self.metrics = [name for name in METRICS if name in ran]
-        self.kernels = self.sheet.kernels
-        self.label = self.sheet.label
+        self.kernels = self.results.kernels
+        self.label = self.results.label
 
     @cached_property
     def lacking(self) -> list[Key]:
         """The cells without a result."""
-        rows = (row for row in self.sheet.rows if row.metric == "accuracy_pct")
-        return [row.key for row in rows if row.measured is None]
+        return [key for key in self.results.keys if self.results.value(key, METRIC) is None]
 
     @cached_property
     def without_auc(self) -> list[str]:
         """The cells with predictions but no AUC, as printed."""
-        rows = (row for row in self.sheet.rows if row.metric == "auc" and row.measured is None)
-        keys = (row.key for row in rows if row.key not in self.lacking)
+        cells = self.results.cells
+        lost = cells.key[(cells.metric == "auc") & cells.measured.isna()]
+        keys = (key for key in lost if key not in self.lacking)
         return [f"{self.label(k.machine)} on {k.dataset} ({k.kernel})" for k in keys]
 
     @property
@@ -120,13 +114,8 @@ class Verdict:
 
     def machines(self, kernel: KernelKey) -> list[str]:
         """Return the machines that have results with a kernel, without the SVM."""
-        places = self.sheet.places_of(kernel)
-        return [
-            machine
-            for machine in self.sheet.machines
-            if machine != SVM
-            and any(self.sheet.value(p._replace(machine=machine), "accuracy_pct") for p in places)
-        ]
+        means = self.results.wide(self.results.places_of(kernel)).drop(columns=SVM)
+        return list(means.dropna(axis=1, how="all"))
 
     def kernels_of(self, machine: str) -> list[KernelKey]:
         """Return the kernels with which a machine has results."""
@@ -134,17 +123,17 @@ class Verdict:
 
     def caption(self, kernel: KernelKey) -> str:
         """Return the caption of a kernel, such as "Linear kernel and other packages"."""
-        return self.sheet.caption(kernel)
+        return caption_of(self.results, kernel)
 
     @staticmethod
     def short(kernel: KernelKey) -> str:
         """Return the name of a kernel in a table cell, such as "linear" or "RBF"."""
-        return KERNEL_LABELS[kernel[0]].removesuffix(" kernel").replace("Linear", "linear")
+        return KERNELS[kernel[0]]
 
     def ranks(self, kernel: KernelKey, metric: str) -> Ranks | None:
         """Return the mean ranks; None if there are fewer than three machines or two data sets."""
         try:
-            return ranks_of(self.sheet, kernel, metric)
+            return ranks_of(self.results, kernel, metric)
         except ValueError:
             return None
 
@@ -152,18 +141,17 @@ class Verdict:
         """Return a machine's comparison with the SVM; None for fewer than two data sets."""
         asked = kernel, machine, metric
         if asked not in self._found:
-            gaps = dataset_gaps(self.sheet, kernel, machine, SVM, metric)
+            gaps = dataset_gaps(self.results, kernel, machine, SVM, metric)
             self._found[asked] = self._compared(kernel, metric, gaps)
         return self._found[asked]
 
     def rbf_against_linear(self, metric: str) -> Against | None:
         """Return the comparison between the RBF and the linear kernel of the SVM."""
         rbf = ("rbf", None)
-        rows = {row.key: row.measured for row in self.sheet.rows if row.metric == metric}
-        places = [place._replace(machine=SVM) for place in self.sheet.places_of(rbf)]
-        pairs = [(rows.get(place), rows.get(place._replace(kernel="linear"))) for place in places]
-        sign = metrics.sign_of(metric)
-        gaps = [sign * (a - b) for a, b in pairs if a is not None and b is not None]
+        places = [place._replace(machine=SVM) for place in self.results.places_of(rbf)]
+        keys = [(place, place._replace(kernel="linear")) for place in places]
+        pairs = [[self.results.value(key, metric) for key in pair] for pair in keys]
+        gaps = [sign_of(metric) * (a - b) for a, b in pairs if None not in (a, b)]
         return self._compared(rbf, metric, gaps)
 
     def _compared(self, kernel: KernelKey, metric: str, gaps: Sequence[float]) -> Against | None:
@@ -178,7 +166,7 @@ class Verdict:
 
     def with_finding(self, finding: str) -> list[tuple[str, str, str, str]]:
         """Return machine, kernel, median and quartiles of CPU time ratios per accuracy finding."""
-        found = [(k, m) for m in self.sheet.machines for k in self.kernels_of(m)]
+        found = [(k, m) for m in self.results.columns for k in self.kernels_of(m)]
         return [
             (
                 self.label(m),
@@ -187,13 +175,13 @@ class Verdict:
                 self.quartiles(k, m),
             )
             for k, m in found
-            if (a := self.against(k, m, "accuracy_pct")) and a.finding == finding
+            if (a := self.against(k, m, METRIC)) and a.finding == finding
         ]
 
     @property
     def n_comparisons(self) -> int:
         """Number of comparisons with the SVM."""
-        return sum(len(list(self.all_against(machine))) for machine in self.sheet.machines)
+        return sum(len(list(self.all_against(machine))) for machine in self.results.columns)
 
     def all_against(self, machine: str) -> Iterator[Against]:
         """Yield the comparisons of a machine with the SVM, for all its kernels and metrics."""
@@ -203,7 +191,7 @@ class Verdict:
 
     def times(self, kernel: KernelKey, machine: str) -> tuple[str, str]:
         """Return the median and the range, over data sets, of CPU time relative to the SVM's."""
-        ratios = time_ratios(self.sheet, kernel, machine, SVM)
+        ratios = time_ratios(self.results, kernel, machine, SVM)
         if not len(ratios):
             return "–", "–"
         median, least, most = _two_digits(ratios, (0.5, 0, 1))
@@ -211,7 +199,7 @@ class Verdict:
 
     def quartiles(self, kernel: KernelKey, machine: str) -> str:
         """Return the quartiles, over data sets, of a machine's CPU time relative to the SVM's."""
-        ratios = time_ratios(self.sheet, kernel, machine, SVM)
+        ratios = time_ratios(self.results, kernel, machine, SVM)
         return " to ".join(_two_digits(ratios, (0.25, 0.75))) if len(ratios) else "–"
 
     def ends(self, machine: str) -> list[tuple[str, int, int]]:
@@ -220,24 +208,24 @@ class Verdict:
         Parameters are left out if some splits choose a word, such as "sqrt".
         """
         at, of, words = Counter[str](), Counter[str](), set[str]()
-        splits = {row.key: row.n or 0 for row in self.sheet.rows if row.metric == "accuracy_pct"}
-        for row in self.sheet.rows:
-            if row.key.machine == machine and row.metric.startswith(SELECTED):
-                name = row.metric.removeprefix(SELECTED)
-                of[name] += row.n or 0
-                at[name] += sum(int(n) for n, _ in END.findall(row.note))
-                if (row.n or 0) < splits[row.key]:
+        for key, splits in self.results.by_cell.items():
+            for row in selected(splits) if key.machine == machine else ():
+                name = row["metric"].removeprefix(SELECTED)
+                of[name] += row["n"]
+                at[name] += row["at_ends"]
+                if row["n"] < row["choices"]:
                     words.add(name)
         return [(name, at[name], of[name]) for name in of if name not in words]
 
-    def fits(self, machine: str) -> dict[str, str]:
-        """Return the printed statuses of a machine's fits; empty if there are none."""
-        return self._certificates.get(self.label(machine), {})
+    def fits(self, machine: str) -> str:
+        """Return the statuses of a machine's fits as text; empty if there are none."""
+        return statuses_text(self.results, machine)
 
-    @cached_property
-    def _certificates(self) -> dict[str, dict[str, str]]:
-        rows = Table(self.name).printed("Certificates of all fits")
-        return {row["machine"]: row for row in rows}
+    def above(self, machine: str) -> str:
+        """Return how many of a machine's duality gaps are above the tolerance, as text."""
+        names, total = ("gaps_above_tolerance", "n_gaps"), Key("", "", None, machine)
+        above, of = (self.results.value(total, name) for name in names)
+        return "–" if above is None or of is None else f"{above:.0f} of {of:.0f}"
 
     def advice(self, machine: str) -> str:
         """Return advice on when to prefer a machine to the SVM, from findings and CPU times."""
@@ -275,23 +263,17 @@ def name_of(metric: str) -> str:
 
 def page(names: Sequence[str] = EXPERIMENTS) -> str:
     """Return the page for the experiments in `names` that have reference tables."""
-    found = {n: Verdict(n) for n in names if (REFERENCE / n / "table.csv").exists()}
+    found = {n: Verdict(n) for n in names if (REFERENCE / n / CSV).exists()}
     text = rendered(TEMPLATE, found=found, names=names, sure=SURE, metric=name_of)
     return re.sub(r"\n{3,}", "\n\n", text.strip()) + "\n"
 
 
 def renew(results: Path) -> None:
-    """Write the reference tables and figures of a run, without the rows that no page reads."""
-    (found,) = read_results([results], replan)
-    target = REFERENCE / found.name
-    target.mkdir(exist_ok=True)
-    sheet = sheet_of(found)
-    metric = sheet.frame.metric
-    sheet.frame = sheet.frame[metric.isin(ROWS) | metric.str.startswith(SELECTED)]
-    (target / "table.csv").write_text(to_csv([sheet]), "utf-8")
-    (target / "table.md").write_text(draw_tables([found]), "utf-8")
+    """Write the reference folder and the figures of a run."""
+    export(results, output=REFERENCE)
+    (found,) = read_results([results])
     for name in FIGURES:
-        draw_figure(name, found, target / f"{name}.svg")
+        draw_figure(name, found, REFERENCE / found.name / f"{name}.svg")
 
 
 if __name__ == "__main__":

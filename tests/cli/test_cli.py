@@ -22,7 +22,7 @@ from mmbench.tables.layouts import LAYOUTS
 
 HEAVY = ("sklearn", "scipy", "numpy", "pandas", "matplotlib", "numba", "highspy", "openml", "yaml")
 COMMANDS = {"run", "table", "figure", "report", "export", "easy", "certify"}
-COMMANDS |= {"data", "list", "check", "cite", "clean", "config"}
+COMMANDS |= {"data", "list", "check", "cite", "clean", "compare", "config", "audit"}
 
 
 def run(*arguments: str, **options):
@@ -61,7 +61,8 @@ def test_every_command_has_help(command: tuple[str, ...]):
 
 
 @pytest.mark.parametrize(
-    ("command", "offered"), [("table", True), ("export", True), ("clean", False)]
+    ("command", "offered"),
+    [("table", True), ("export", True), ("compare", True), ("clean", False)],
 )
 def test_reference_tables_are_offered_to_what_reads_them(command: str, offered: bool):
     assert ("reference/NAME" in run(command, "--help").stdout) == offered
@@ -134,7 +135,9 @@ def test_configs_are_listed_with_their_first_comment(tmp_path: Path, monkeypatch
 def test_experiments_are_found_and_shown_anywhere(name: str, tmp_path: Path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     text = run("config", "show", name).stdout
-    assert text == (CONFIGS / "usps_rbf.yaml").read_text()
+    line, rest = text.split("\n", 1)
+    assert rest == (CONFIGS / "usps_rbf.yaml").read_text().split("\n", 1)[1]
+    assert Path(line.partition("$schema=")[2]).is_file()
     (tmp_path / "usps_rbf.yaml").write_text("mine")
     assert run("config", "show", "usps_rbf.yaml").stdout == "mine"
     assert "did you mean 'usps_rbf'?" in run("config", "show", "uspsrbf").stderr
@@ -174,6 +177,7 @@ def test_environment_variables_set_mirror_and_store(tmp_path: Path, mirror: Path
         (("data", "info", "uspss"), "did you mean 'usps'?"),
         (("data", "fetch", "uspss"), "did you mean 'usps'?"),
         (("table", "nowhere"), "nowhere"),
+        (("compare", "reference/quickstart", "nowhere"), "nowhere"),
         (("table", ".", "--format", "html"), "markdown"),
         (("table", ".", "--layout", "genric"), "did you mean 'generic'?"),
         (("figure", "mmrm_fig3", ".", "--output", "f.pdf"), "did you mean 'mmrm_fig2'?"),
@@ -187,6 +191,21 @@ def test_mistakes_are_one_line_and_exit_code_2(arguments, word, tmp_path: Path, 
     assert line.startswith("mmbench: ")
     assert word in line
     assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize(
+    ("other", "code", "words"),
+    [
+        ("mmrm_fig2", 0, "agrees: 4 "),
+        ("usps_rbf", 1, "differs: 4 "),
+        ("quickstart", 3, "nothing compared: 0 "),
+    ],
+)
+def test_a_comparison_exits_with_its_outcome(other, code, words):
+    result = run("compare", f"reference/{other}", "reference/mmrm_fig2")
+    assert (result.exit_code, result.stderr) == (code, "")
+    assert result.stdout.startswith(words)
+    assert ("usps_rbf usps rbf rmm: missing\n" in result.stdout) == (code == 1)
 
 
 @pytest.mark.parametrize(

@@ -26,8 +26,11 @@ def folder(tmp_path: Path) -> Path:
     block = re.search(r":caption: my_machine.py\n(.*?)```", text, re.S)
     assert block is not None
     (tmp_path / "my_machine.py").write_text(block[1])
-    for name in ("random", "numbers", "numpy", "sklearn", "sitecustomize", "usercustomize"):
-        (tmp_path / f"{name}.py").write_text("raise SystemExit('imported from the folder')")
+    libraries = "random numbers numpy sklearn sitecustomize usercustomize"
+    optional = "org lz4 cython Cython numexpr bottleneck msvcrt"  # libraries try to import these
+    for name in (*libraries.split(), *optional.split()):
+        text = f"from pathlib import Path\nPath({str(tmp_path / 'ran')!r}).write_text({name!r})\n"
+        (tmp_path / f"{name}.py").write_text(f"{text}raise SystemExit('imported from the folder')")
     (tmp_path / "own.yaml").write_text(CONFIG)
     return tmp_path
 
@@ -47,6 +50,27 @@ def test_a_plug_in_of_the_folder_runs_beside_files_named_as_libraries(folder: Pa
     done = mmbench(folder, "run", "own.yaml", "--jobs", "1")
     assert done.returncode == 0, done.stderr
     assert "4 jobs done" in done.stderr
+    assert not (folder / "ran").exists()
+    checked = mmbench(folder, "check", "machine", "my_machine.KernelRidge")
+    assert "checks passed" in checked.stdout, checked.stderr
+
+
+COMMANDS = [
+    "--help",
+    "list machines",
+    "config show own.yaml",
+    "cite",
+    "table no",
+    "run quickstart --dry-run",
+]
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_no_command_imports_files_that_are_not_named(command: str, folder: Path):
+    done = mmbench(folder, *command.split())
+    assert done.returncode == (2 if "no" in command.split() else 0), done.stderr
+    assert "Traceback" not in done.stderr
+    assert not (folder / "ran").exists()
 
 
 def test_a_machine_of_the_folder_is_known(folder: Path):

@@ -3,19 +3,23 @@
 from __future__ import annotations
 
 import json
+import re
 import shlex
 import warnings
 from pathlib import Path
 
 import numpy as np
+import pandas as pd
 import pytest
 import yaml
 from sklearn.datasets import make_classification
 from typer.testing import CliRunner
 
+import mmbench
 from mmbench.cli.app import app
 from mmbench.commands.easy import EXPERIMENT
 from mmbench.config.read import load_config
+from mmbench.errors import UserError
 from mmbench.jobs.record import sealed
 from mmbench.machines import MACHINES as ALL
 
@@ -121,7 +125,7 @@ def test_every_machine_is_there_and_the_experiment_can_be_had(table):
 WRONG = {
     "no target": ([], "--target, one of a, b, c, ward, 7"),
     "no such target": (["--target=d"], "no target column 'd'"),
-    "continuous": (["--target=a"], "it is continuous"),
+    "continuous": (["--target=a"], "it looks continuous"),
     "one row a class": (
         ["--target=7", "--set=protocol.test={kfold: 40}"],
         "--set 'protocol.test={kfold: 30}'",
@@ -195,9 +199,10 @@ REFUSED = {
     ),
     "two rows a class": (list("xyz") * 2, "3 are needed; choose another column by --target"),
     "a number for each row": (
-        [str(7 * k) for k in range(50)],
+        [str(k) for k in range(50)],
         "the second largest of 50 classes has 1 rows, 3 are needed; choose another column",
     ),
+    "a whole number, continuous": ([str(k * k % 997) for k in range(50)], "it looks continuous"),
     "many classes": ([f"c{k % 120}" for k in range(720)], "--set 'datasets[0].classes=[c0, c1, "),
     "continuous": ([f"{k / 7:.4f}" for k in range(50)], "pandas.qcut"),
 }
@@ -218,10 +223,6 @@ def test_a_table_that_cannot_run_has_one_line_with_the_option_that_goes_on(name,
 
 
 def test_a_data_frame_is_compared_in_python(tmp_path):
-    import pandas as pd
-
-    import mmbench
-
     frame = pd.read_csv(write(tmp_path, COMMON))
     machines = "machines={lda: {params: {ridge: 0.1}}}"
     said: list[str] = []
@@ -230,6 +231,32 @@ def test_a_data_frame_is_compared_in_python(tmp_path):
     assert "| LDA " in found.text
     assert len(mmbench.load(found.folder)) == 5
     assert any(line.startswith("LDA: ") for line in said), "each machine is said when it is done"
+
+
+FRAME_FAULTS = {
+    "labels": ({"target": pd.Series([0, 1])}, "target must be the name of a column, not labels"),
+    "a list": ({"target": [0, 1]}, "labels (list); use pandas.DataFrame(X).assign(label=y)"),
+    "an array": ({"data": np.eye(2)}, "a path or a data frame is needed, got ndarray"),
+    "machines": ({"machines": ["svm"]}, "no option 'machines'; valid: results, store, "),
+    "lists": ({"data": pd.DataFrame({"a": [[1]]})}, "column 'a' contains lists, neither numbers"),
+    "https": ({"data": "https://x.org/a.csv"}, "https://x.org/a.csv: is an address; download"),
+    "s3": ({"data": Path("s3://b/a.csv")}, "s3://b/a.csv: is an address; download the file"),
+}
+
+
+@pytest.mark.parametrize("name", FRAME_FAULTS)
+def test_arguments_that_are_wrong_are_one_line(name):
+    given, words = FRAME_FAULTS[name]
+    with pytest.raises(UserError, match=f".*{re.escape(words)}"):
+        mmbench.easy(**{"data": pd.DataFrame({"a": [1]}), "target": "a"} | given)
+
+
+def test_results_may_be_none_and_a_single_setting_needs_no_list(tmp_path, monkeypatch):
+    frame = pd.read_csv(write(tmp_path, COMMON))
+    monkeypatch.chdir(tmp_path)
+    machines = "machines={lda: {params: {ridge: 0.1}}}"
+    options = {"set": machines, "only": "machine=lda", "say": str}
+    assert mmbench.easy(frame, "kind", None, **options).folder.parent == Path("results")
 
 
 def test_rows_without_a_group_are_left_out(tmp_path):
@@ -243,10 +270,6 @@ def test_rows_without_a_group_are_left_out(tmp_path):
 
 
 def test_each_data_frame_has_a_comparison_of_its_own(tmp_path):
-    import pandas as pd
-
-    import mmbench
-
     frame = pd.read_csv(write(tmp_path, COMMON))
     machines = "machines={lda: {params: {ridge: 0.1}}}"
     options = {"results": tmp_path / "results", "set": [machines], "say": lambda line: None}
@@ -273,10 +296,6 @@ def test_a_numbered_column_is_looked_up_with_the_options_of_the_file(
 
 
 def test_a_data_frame_may_have_numbers_as_names_of_columns(tmp_path):
-    import pandas as pd
-
-    import mmbench
-
     X, y = make_classification(40, 3, n_informative=3, n_redundant=0, random_state=0)
     frame = pd.DataFrame(np.column_stack([X[:, 0], y > 5, np.tile([0, 1], 20), y]))
     machines = "machines={lda: {params: {ridge: 0.1}}}"
@@ -318,10 +337,6 @@ def test_the_advice_about_many_classes_quotes_their_names(tmp_path):
 
 
 def test_categories_of_a_data_frame_that_are_numbers_are_named(tmp_path):
-    import pandas as pd
-
-    import mmbench
-
     rng, said = np.random.default_rng(0), []
     frame = pd.DataFrame({"a": rng.normal(size=40), "kind": pd.Categorical(np.arange(40) % 2)})
     frame["ward"] = pd.Categorical(rng.integers(3, size=40))
@@ -355,10 +370,6 @@ def test_a_sparse_table_runs_the_machines_that_take_sparse_rows(tmp_path):
 
 
 def test_a_data_frame_may_have_bytes_and_two_levels_of_names(tmp_path):
-    import pandas as pd
-
-    import mmbench
-
     frame = pd.read_csv(write(tmp_path, COMMON))
     frame["ward"] = [b"north" if k % 3 else b"south" for k in range(len(frame))]
     frame.columns = pd.MultiIndex.from_product([["g"], frame.columns])

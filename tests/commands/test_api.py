@@ -86,15 +86,16 @@ def test_a_notebook_shows_tables_as_html_and_progress_as_a_bar(
     assert "<strong>" not in mmbench.table(reference, layout="machines", bold=False)._repr_html_()
 
 
-def test_the_stored_text_of_a_reference_table_is_shown_without_bold_values():
+def test_a_reference_table_is_shown_without_bold_values():
     reference = ROOT / "results" / "reference" / "verdict"
     stored, plain = mmbench.table(reference), mmbench.table(reference, bold=False)
     assert "| **" in stored and "- Bold: " in stored
     assert "| **" not in plain and "Bold: " not in plain
     assert "**Balanced accuracy**" in plain  # a heading
-    rows = [line for line in stored.splitlines() if line.startswith("|")]
-    plain_rows = [line for line in plain.splitlines() if line.startswith("|")]
-    assert list(map(len, rows)) == list(map(len, plain_rows))
+    rows, plain_rows = (
+        [line for line in text.splitlines() if line.startswith("|") and "| --" not in line]
+        for text in (stored, plain)
+    )
     assert [r.replace("*", "").split() for r in rows] == [r.split() for r in plain_rows]
     assert "<strong>" not in plain._repr_html_()
 
@@ -123,13 +124,13 @@ def test_what_is_wrong_is_an_exception(tmp_path: Path):
     with pytest.raises(UserError, match="got Series; use"):
         mmbench.easy(frame["target"], target="target", results=tmp_path)
     (tmp_path / "file").write_text("")
-    with pytest.raises(UserError, match="file: File exists"):
+    with pytest.raises(UserError, match="cannot be written: File exists"):
         mmbench.easy(frame, target="target", results=tmp_path / "file")
     with pytest.raises(UserError, match="time limit"):
         mmbench.run(EXPERIMENT, tmp_path, time_limit="soon")
     with pytest.raises(UserError, match="--rerun all: must be 'changed'"):
         mmbench.run(EXPERIMENT, tmp_path, rerun="all")
-    with pytest.raises(TypeError, match="job_limit"):
+    with pytest.raises(UserError, match="no option 'job_limit'; valid: "):
         mmbench.run(EXPERIMENT, tmp_path, job_limit=1)
 
 
@@ -158,7 +159,7 @@ def test_a_table_of_another_package_is_a_data_frame(tmp_path: Path):
 
 
 def test_functions_are_offered_for_completion():
-    assert {"run", "easy", "table", "figure", "report", "export", "load", "cite"} <= set(
+    assert {"run", "easy", "table", "figure", "compare", "report", "export", "load", "cite"} <= set(
         dir(mmbench)
     )
 

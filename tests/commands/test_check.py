@@ -99,7 +99,7 @@ def test_a_wrong_certificate_is_named(name):
 
 
 def test_a_classifier_without_certificates_is_put_to_scikit_learn_s_checks():
-    done = check("sklearn.naive_bayes:GaussianNB")
+    done = check("sklearn.naive_bayes.GaussianNB")
     assert done.exit_code == 0, done.output
     assert "no certificates" in done.output and "2 of 2 checks passed" in done.output
 

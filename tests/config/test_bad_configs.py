@@ -6,11 +6,14 @@ from pathlib import Path
 from types import MappingProxyType
 
 import pytest
+from sklearn.preprocessing import StandardScaler
+from sklearn.svm import SVC
 from typer.testing import CliRunner
 
 from mmbench.cli.app import app
-from mmbench.config.files import parse_yaml
-from mmbench.config.read import load_configs
+from mmbench.config.files import load_yaml, parse_yaml
+from mmbench.config.read import config_of, load_configs
+from mmbench.errors import UserError
 
 pytestmark = pytest.mark.usefixtures("one_process")
 
@@ -107,6 +110,35 @@ FAULTS = {
     "huge number": ("C: [1, 10]", f"C: [{10**400}]", ["svm.grid.C", "> 0"]),
     "number without end": ("C: [1, 10]", f"C: [{'9' * 5000}]", ["cannot be read"]),
     "value that belies its tag": ("C: [1, 10]", "C: !!int ten", ["cannot be read", "'ten'"]),
+    "a function that makes no classifier": (
+        "rmm: {use: svm, grid: {B: auto}}",
+        "m: {estimator: sklearn.show_versions}",
+        ["machines.m.estimator", "not a classifier", "neither an estimator class"],
+    ),
+    "a function as a step": (
+        *("kernel: rbf", "preprocess: os.abort", ["preprocess", "not a transformer"]),
+    ),
+    "a function with parameters as a step": (
+        "kernel: rbf",
+        "preprocess: {shutil.rmtree: {path: /nothing}}",
+        ["preprocess", "not a transformer"],
+    ),
+    "address of a table": (
+        *("[wine]", "[{path: 'https://a.org/b.csv', target: y}]", ["https://a.org", "an address"]),
+    ),
+    "address of a bucket": (
+        *("[wine]", "[{path: 's3://a/b.csv', target: y}]", ["s3://a/b.csv: is an address"]),
+    ),
+    "too many steps": (
+        "kernel: rbf",
+        f"preprocess: [{'minmax, ' * 1001}]",
+        ["preprocess: has 1001 entries", "limits.entries=1001"],
+    ),
+    "too many columns": (
+        "[wine]",
+        f"[{{path: a.csv, target: y, drop: [{', '.join(f'c{k}' for k in range(10_001))}]}}]",
+        ["datasets: has 10001 entries", "limits.entries=10001"],
+    ),
     "list as a fixed value": ("use: svm,", "params: {C: [1]},", ["rmm.params.C", "'grid'"]),
     "number as a parameter": ("use: svm,", "params: {3: 1},", ["rmm.params: key 3", "text"]),
     "number as a key": ("name: trial", "name: t\n3: 4", [": key 3", "text"]),
@@ -444,6 +476,46 @@ def test_a_mapping_of_any_type_is_an_experiment():
     assert config.name == "mine"
 
 
+class Mine:
+    """A class in the place of the script that is running."""
+
+
+Mine.__module__ = "__main__"
+SVM: dict = {"svm": {}}
+
+
+@pytest.mark.parametrize(
+    ("changes", "found"),
+    [
+        ({"machines": ["svm", {"rmm": {"use": "svm"}}]}, ["svm", "rmm"]),
+        ({"machines": ("svm", "rmm")}, ["svm", "rmm"]),
+        ({"machines": ["svm", "svm"]}, "machines: 'svm' occurs twice"),
+        ({"machines": ["svm", 3]}, "machines: a machine is a name or .*, got 3"),
+        ({"machines": {"m": {"estimator": SVC}}}, ["m"]),
+        ({"machines": {"m": {"estimator": Mine}}}, "worker processes cannot import; move it to"),
+        ({"protocol": {"test": {"kfold": 3}, "seed": range(3)}}, ["svm"]),
+        ({"machines": {"svm": {"grid": {"C": {1: "a", 2: "b"}.keys()}}}}, ["svm"]),
+        ({"datasets": [{"path": Path(__file__), "target": 1}]}, ["svm"]),
+        ({"preprocess": [{StandardScaler: {"with_mean": False}}]}, ["svm"]),
+        ({"datasets": {"wine"}}, "datasets: must be a list, got {'wine'}"),
+    ],
+)
+def test_values_of_python_are_those_of_a_file(changes, found):
+    content = {"name": "t", "datasets": ["wine"], "protocol": {"test": {"kfold": 3}}}
+    if isinstance(found, str):
+        with pytest.raises(UserError, match=found):
+            load_configs([{**content, "machines": SVM, **changes}])
+    else:
+        (config,) = load_configs([{**content, "machines": SVM, **changes}])
+        assert list(config.machines) == found
+
+
+@pytest.mark.parametrize("name", ["https://a.org/b.yaml", Path("s3://a/b.yaml")])
+def test_the_address_of_an_experiment_is_named_as_an_address(name):
+    with pytest.raises(UserError, match="is an address; download the file"):
+        load_configs([name])
+
+
 def test_a_path_in_the_home_folder_is_read_and_a_missing_one_is_shown_in_full(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ):
@@ -456,3 +528,8 @@ def test_a_path_in_the_home_folder_is_read_and_a_missing_one_is_shown_in_full(
     assert config.datasets[0].path == str(tmp_path / "my.csv")
     path.write_text(GOOD.replace("[wine]", "[{path: my.csv, target: y}]"))
     assert_refused(run(path), path, [f"{tmp_path / 'configs' / 'my.csv'}: no such file"])
+    for address in ("https://x.org/my.csv", "s3://bucket/my.csv", "file:///my.csv"):
+        path.write_text(GOOD.replace("[wine]", f"[{{path: '{address}', target: y}}]"))
+        assert_refused(run(path), path, [f"{address}: is an address; download the file"])
+    content = load_yaml(path) | {"datasets": [{"path": tmp_path / "my.csv", "target": "y"}]}
+    assert config_of(content, path).datasets[0].path == str(tmp_path / "my.csv")

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from mmbench.config.model import Config
-from mmbench.config.plan import plan, plan_of, replan
+from mmbench.config.plan import plan, plan_of
 from mmbench.jobs.store import Key, Plan
 
 NO_STORE = Path("no-such-store")  # data inside scikit-learn need none
@@ -107,14 +107,3 @@ def test_a_plan_comes_back_as_it_was_stored() -> None:
     own = config(protocol={"test": {"kfold": 3}})
     found = plan_of(own, plan(own, NO_STORE))
     assert Plan.parse(found.dump()) == found
-
-
-def test_a_folder_is_planned_again_from_its_configuration_if_that_is_valid(tmp_path) -> None:
-    assert replan(tmp_path) is None
-    text = "name: own\ndatasets: [iris]\nprotocol: {test: {kfold: 3}}\nmachines: {svm: }\n"
-    (tmp_path / "experiment.yaml").write_text(text)
-    again = replan(tmp_path)
-    assert again is not None
-    assert [cell.n_splits for cell in again.cells] == [3]
-    (tmp_path / "experiment.yaml").write_text(text + "machine: {}\n")
-    assert replan(tmp_path) is None

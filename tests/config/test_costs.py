@@ -17,10 +17,13 @@ from mmbench.config.read import load_config
 from mmbench.jobs.store import key_of
 from mmbench.machines.base import search_space as free_memory
 from mmbench.resources import CONFIGS, REFERENCE
+from mmbench.results.splits import SECONDS
 from mmbench.running.memory import estimate_bytes
 
 LINE = re.compile(r"\| `(\w+)` \| (\d+) \| (\d+) (min|s) \| ([\d.]+) GiB \|")
 SETS = re.compile(r"(nightly|weekly|monthly) set takes ([\d.]+) CPU hours")
+#: Experiments that were not yet run in full: their times are estimates from a few splits.
+NOT_RUN = {"ldm_table"}
 COSTS = {name: rest for name, *rest in LINE.findall((CONFIGS / "README.md").read_text())}
 
 
@@ -38,6 +41,9 @@ def test_lines_are_what_a_dry_run_estimates(name: str, monkeypatch):
     most = max(estimate_bytes(job, sizes_of(job), 2) for job in largest) / 2**30
     assert float(memory) == pytest.approx(most, abs=0.06, rel=0.03)
     seconds = reference_seconds(REFERENCE / name)
+    if not seconds:
+        assert name in NOT_RUN
+        return
     minutes = sum(seconds.get(key_of(job), 0.0) for job in jobs) / 2 / 60
     stated = int(time) if unit == "min" else int(time) / 60
     assert minutes == pytest.approx(stated, rel=0.25)
@@ -51,9 +57,11 @@ def test_times_of_other_packages_classifiers_have_the_kernel_of_the_plan():
 
 def cpu_hours(experiment: str, splits: int | None = None, machines: Iterable[str] = ()) -> float:
     """Return the CPU hours of an experiment, or of its first splits and some of its machines."""
+    if experiment in NOT_RUN:
+        return 0.0
     table = pd.read_csv(REFERENCE / experiment / "table.csv")
     table = table[table.machine.isin(machines)] if machines else table
-    times = table[table.metric.str.startswith("seconds_")]
+    times = table[table.metric.isin(SECONDS)]
     return float((times.measured * times.n.clip(upper=splits)).sum() / 3600)
 
 

@@ -6,6 +6,7 @@ import copy
 from pathlib import Path
 
 import yaml
+from helpers.examples import examples
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
@@ -43,6 +44,25 @@ values = st.recursive(
     scalars, lambda v: st.lists(v, max_size=3) | st.dictionaries(keys, v, max_size=3), max_leaves=5
 )
 
+VALUES = [
+    None,
+    True,
+    0,
+    -1,
+    2**70,
+    0.5,
+    1e400,
+    float("nan"),
+    "",
+    " ",
+    "0",
+    "auto",
+    "svm",
+    "official",
+]
+VALUES += ["é𝄞\x85", "- a: [", [], [[]], [None, "C"], [0.1, 0.1], ["rbf", {}], {}, {"": {}}, {0: 1}]
+VALUES += [{"C": None}, {"C": []}, {"log2": [0, 2]}, {"kfold": 3}, {"pca": -1}]
+
 
 def places(node, path=()):
     yield path
@@ -67,6 +87,7 @@ def replaced(path, value):
     max_examples=100, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
 )
 @given(path=st.sampled_from(list(places(GOOD))), value=values)
+@examples(path=list(places(GOOD)) * 2, value=VALUES)
 def test_any_value_anywhere_is_valid_or_refused(tmp_path: Path, path, value):
     file = tmp_path / "fuzz.yaml"
     file.write_text(

@@ -9,7 +9,7 @@ from typer.testing import CliRunner
 
 from mmbench.cli.app import app
 from mmbench.jobs.store import RecordStore
-from mmbench.tables.results_folder import read_results
+from mmbench.results.folder import read_results
 
 pytestmark = pytest.mark.usefixtures("one_process")
 

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 import yaml
+from helpers.examples import examples
 from helpers.planned import CONFIGS, config_names, full_plan, load
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -168,6 +169,7 @@ machines:
     folds=st.integers(2, 7),
     repeats=st.integers(1, 3),
 )
+@examples(kernels=(["rbf"], ["poly", "linear"]), folds=(2, 7, 3), repeats=(3, 1))
 def test_every_combination_has_one_job(tmp_path_factory, kernels, folds, repeats):
     folder = tmp_path_factory.mktemp("plan")
     kernels = sorted({"rbf", *kernels})

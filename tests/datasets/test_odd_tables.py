@@ -13,7 +13,9 @@ import numpy as np
 import pandas as pd
 import pyarrow as pa
 import pytest
+import yaml
 from pyarrow import parquet
+from sklearn.datasets import dump_svmlight_file
 
 from mmbench.config.read import config_of
 from mmbench.datasets import Dataset, DatasetRef, UserTable, load_dataset, parse_steps
@@ -138,7 +140,7 @@ def test_numbers_as_text_are_numbers_in_parquet_as_in_csv(tmp_path):
     table["z"] = table["z"].astype("category")
     assert load(tmp_path, table, "my.parquet", **AUTO).columns["z"][0] == "00"
     table["kind"] = [str(value) for value in NOISE]
-    assert "it is continuous" in refusal(tmp_path, table, "my.parquet", **AUTO)
+    assert "it looks continuous" in refusal(tmp_path, table, "my.parquet", **AUTO)
 
 
 @pytest.mark.filterwarnings("error")
@@ -293,6 +295,156 @@ def test_categories_that_look_alike_are_named(tmp_path):
 def test_weeks_quarters_and_durations_are_no_categories(tmp_path, form):
     line = refusal(tmp_path, frame(w=[form.format(10 + k % 15) for k in ROWS]), **AUTO)
     assert "column 'w' contains dates or times such as" in line
+
+
+OUT, NAMED = "has a different word in each row, and is left out", "seems to contain identifiers"
+UNIQUE = {
+    "words": ("customerID", lambda k: f"{k * 7919 % 9973:04}-XY", 60, OUT),
+    "many words": ("name", lambda k: f"person {k}", 600, OUT),
+    "words and gaps": ("name", lambda k: f"person {k}" if k % 3 else None, 60, OUT),
+    "few words": ("name", lambda k: f"person {k}", 9, None),
+    "a word twice": ("name", lambda k: f"person {k % 59}", 60, None),
+    "numbers with a comma": ("w", lambda k: f"{k},5", 60, "has categories such as '0,5'"),
+    "a number": ("customer", lambda k: 104729 * k % 999983, 60, NAMED),
+    "a number and gaps": ("PassengerId", lambda k: 7 * k if k % 3 else None, 60, NAMED),
+    "a measured number": ("income", lambda k: 104729 * k % 999983, 60, None),
+}
+
+
+@pytest.mark.parametrize("name", UNIQUE)
+def test_a_column_of_row_names_is_left_out_or_named(tmp_path, name):
+    column, value, n, words = UNIQUE[name]
+    rows = range(n)
+    table = pd.DataFrame({"a": [k / 8 for k in rows], column: pd.Series(map(value, rows))})
+    table = table.assign(kind=[KIND[k % 2] for k in rows])
+    for file in ("my.csv", "my.parquet"):
+        data = load(tmp_path, table, file, **AUTO)
+        assert any(words in line for line in data.warnings) if words else data.warnings == ()
+        assert (column in data.columns) == (words != OUT)
+        if words == OUT:
+            assert f"to keep it, write categorical: [{column}]" in data.warnings[0]
+    if words == OUT:
+        assert "there is no feature column" in refusal(tmp_path, table.drop(columns="a"), **AUTO)
+
+
+DRAWN = np.random.default_rng(0)
+TARGETS = {
+    "prices": (DRAWN.integers(500, 3000, 2000), "it looks continuous"),
+    "counts": (DRAWN.poisson(150, 400), "it looks continuous"),
+    "counts as floats": (DRAWN.poisson(150, 400).astype(float), "it looks continuous"),
+    "fractions": (DRAWN.normal(size=400).round(2), "it looks continuous"),
+    "100 classes of 5 rows": (np.repeat(np.arange(100), 5), None),
+    "classes with gaps": (np.repeat(10 * np.arange(50), 5), None),
+    "a class of one row": (np.append(np.repeat(np.arange(30), 5), 30), "some only once"),
+    "many classes": (np.repeat(np.arange(120), 5), "has 120 distinct numbers"),
+}
+
+
+@pytest.mark.parametrize("name", TARGETS)
+@pytest.mark.parametrize("file", ["my.csv", "my.parquet", "my.arff", "my.svm", "my.npz"])
+def test_a_target_of_whole_numbers_may_look_continuous(tmp_path, name, file):
+    y, words = TARGETS[name]
+    X = np.arange(len(y))[::-1, None] ** 2 / 8
+    content, keys = pd.DataFrame({"a": X[:, 0], "kind": y}), {}
+    if file == "my.arff":
+        head = "@relation r\n@attribute a real\n@attribute kind real\n@data\n"
+        content = head + content.to_csv(index=False, header=False)
+    elif file in ("my.svm", "my.npz"):
+        dump_svmlight_file(X, y, str(tmp_path / "my.svm"), zero_based=False)
+        np.savez(tmp_path / "my.npz", X=X, y=y)
+        content, keys = (tmp_path / file).read_bytes(), {"target": None}
+    if words != "it looks continuous":
+        assert [words in w for w in load(tmp_path, content, file, **keys).warnings] == (
+            [True] if words else []
+        )
+        return
+    line = refusal(tmp_path, content, file, **keys)
+    assert words in line
+    chosen = map(str, yaml.safe_load(line.partition("datasets[0].classes=")[2].rstrip("')")))
+    ref = DatasetRef("my", str(tmp_path / file), keys.get("target", "kind"), (), tuple(chosen))
+    assert len(load_dataset(ref, store=tmp_path).classes) == 3
+
+
+SVMLIGHT_FAULTS = {
+    "1 1:.5 2:abc": ", column 2: 'abc' is not a number",
+    "1 1:.5 2: 3:1": ", column 2: '3:1' is not a number",
+    "1 1:1_0": ", column 1: '1_0' is not a number",
+    "x 1:.5": ": the label 'x' is not a number",
+    "1,2 1:.5": ": the label '1,2' is not a number",
+    "1:1 2:1": ": the label '1:1' is not a number",
+    "1 a:1": ": 'a:1' is not a column number, a colon and a number",
+    "1 -1:1": ": '-1:1' is not a column number",
+    "1 1:1 2": ": '2' is not a column number",
+    "1 qid:x 1:1": ": 'qid:x' is not a column number",
+    "1 99999999999999999999:1": ": '99999999999999999999:1' is not a column number",
+    "1 2000000000:1": ": 2000000000 columns are too many",
+    "1 2:1 1:1": ": column 1 follows column 2",
+    "1 2:1 2:1": ": column 2 follows column 2",
+    "1 qid:3 1:1": " has a qid, unlike data row 1",
+}
+
+
+@pytest.mark.parametrize("row", SVMLIGHT_FAULTS)
+def test_a_fault_of_an_svmlight_file_names_its_row(tmp_path, row):
+    text = f"1 1:1 # a_comment\n\n-1 1:2\n{row}\n1 1:3\n"
+    line = refusal(tmp_path, text, "my.svm", target=None)
+    assert f"data row 3{SVMLIGHT_FAULTS[row]}" in line
+
+
+def test_blanks_after_a_colon_are_read_as_by_libsvm(tmp_path):
+    data = load(tmp_path, "1 1: .5 2:\t3 # 1: x\n-1 1:2\n", "my.svm", target=None)
+    assert data.X.tolist() == [[0.5, 3], [2, 0]]
+
+
+KEEL = """@relation glass
+@attribute RI real[0.0,0.89]
+@attribute 'Na 2' integer [0, 7]
+@attribute Class{positive,negative}
+@inputs RI, 'Na 2'
+@outputs Class
+@data
+0.5, 3, positive
+0.25, <null>, negative
+"""
+
+
+@pytest.mark.parametrize("name", ["glass.dat", "glass.csv", "glass.arff"])
+@pytest.mark.parametrize("text", [KEEL, KEEL.replace(" positive", " 'positive'")])
+def test_files_of_keel_are_known_by_their_content(tmp_path, name, text):
+    data = load(tmp_path, text, name, [{"impute": "mean"}], target="Class")
+    assert np.array_equal(data.X, [[0.5, 3], [0.25, np.nan]], equal_nan=True)
+    assert data.y.tolist() == ["positive", "negative"]
+
+
+HEADS = {
+    'a b kind\n"1" 5 3 x\n"2" 6 4 y\n': {"index": 1},
+    "a,b,kind\nr1,5,3,x\nr2,6,4,y\n": {"index": 1},
+    "a,b,kind\n5,3,x,\n6,4,y,\n": {"drop": [4]},
+    "|1x3 Cross validator\na, b, kind\n5, 3, x\n6, 4, y\n": {"skip_lines": 1},
+    "|1x3 Cross\na, b, kind\n5, 3, x\n6, 4, y\n": {"skip_lines": 1},
+}
+
+
+@pytest.mark.parametrize("text", HEADS)
+def test_the_first_option_for_a_header_unlike_the_rows_is_the_right_one(tmp_path, text):
+    assert advised(refusal(tmp_path, text)) == HEADS[text]
+    assert load(tmp_path, text, **HEADS[text]).X.tolist() == [[5, 3], [6, 4]]
+
+
+def test_a_title_above_rows_without_header_is_skipped(tmp_path):
+    text = "|1x3 Cross validator\n5, 3, 1, x\n6, 4, 1, y\n"
+    line = refusal(tmp_path, text, header=False, target=4)
+    assert "and the next line has ','; if the first line does not contain data" in line
+    shorter = refusal(tmp_path, text.replace(" Cross validator", ""), header=False, target=4)
+    assert "data row 2 has 4 fields, not 1; if the first line does not contain data" in shorter
+    data = load(tmp_path, text, header=False, target=4, **advised(line))
+    assert data.X.tolist() == [[5, 3, 1], [6, 4, 1]]
+
+
+def test_row_names_of_r_are_left_out(tmp_path):
+    names = ("Mazda RX4", "Datsun 710")
+    text = '"","mpg","kind"\n' + "".join(f'"{n}",{k},"{"xy"[k]}"\n' for k, n in enumerate(names))
+    assert [*load(tmp_path, text).columns] == ["mpg"]
 
 
 def test_labels_of_an_npz_file_may_be_a_column(tmp_path):

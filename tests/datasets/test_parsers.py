@@ -16,7 +16,7 @@ from mmbench.datasets.fetch import Places, find
 from mmbench.datasets.fetch.locate import disagreement
 from mmbench.datasets.parsers import PARSERS
 from mmbench.datasets.parsers.images import describe
-from mmbench.datasets.parsers.text import read_bytes, to_labels
+from mmbench.datasets.parsers.text_files import read_bytes, to_labels
 from mmbench.errors import UserError
 
 #: What Unix's compress makes of `ROWS`.

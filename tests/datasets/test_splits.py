@@ -7,6 +7,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from helpers.examples import examples
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -44,10 +45,12 @@ def data_of(y: list | np.ndarray, name: str = "small") -> Dataset:
 labels = st.lists(st.integers(5, 30), min_size=2, max_size=4).flatmap(
     lambda counts: st.permutations([k for k, n in enumerate(counts) for _ in range(n)])
 )
+LABELS = [[0] * 5 + [1] * 30, [k % 4 for k in range(47)], [1, 2, 0, 1, 1] * 6, [0, 1] * 5]
 
 
 @given(labels, st.integers(2, 5), st.integers(0, 2**32 - 1))
 @settings(max_examples=50, deadline=None)
+@examples(y=LABELS, folds=(2, 3, 5), seed=(0, 2**32 - 1))
 def test_folds_part_the_rows_and_share_each_class_evenly(y, folds, seed):
     data = data_of(y)
     splits = make_splits({"kfold": folds}, data, seed=seed)
@@ -63,6 +66,7 @@ def test_folds_part_the_rows_and_share_each_class_evenly(y, folds, seed):
 
 @given(labels, st.floats(0.1, 0.8), st.integers(0, 2**32 - 1))
 @settings(max_examples=50, deadline=None)
+@examples(y=LABELS, share=(0.1, 0.37, 0.8), seed=(0, 2**32 - 1))
 def test_a_holdout_takes_its_share_of_every_class(y, share, seed):
     data = data_of(y)
     split = split_at({"holdout": share}, data, seed=seed)
@@ -187,6 +191,11 @@ def test_a_jobs_own_form_of_a_rule_is_understood():
     st.lists(st.integers(3, 60), min_size=2, max_size=6),
     st.lists(st.floats(0.3, 1), min_size=2, max_size=4),
     st.integers(0, 5),
+)
+@examples(
+    counts=([3, 60], [7, 7, 8], [3, 3, 3, 3, 3, 3]),
+    shares=([0.3, 1.0], [0.31, 0.5, 0.77, 0.99]),
+    repeat=range(6),
 )
 def test_nested_subsets_lie_in_one_another_with_classes_in_proportion(counts, shares, repeat):
     data = data_of([label for label, n in enumerate(counts) for _ in range(n)])

@@ -176,10 +176,23 @@ def test_an_unknown_category_that_is_equal_as_a_number_is_reported(tmp_path):
 
 
 @pytest.mark.parametrize(
-    "cell", [pd.Timedelta("1D"), pd.Timestamp("2024-01-31"), pd.Period("2024"), 1j]
+    ("cell", "kind"), [(pd.Timedelta("1D"), "durations"), (1j, "complex numbers"), ([1], "lists")]
 )
-def test_dates_durations_and_other_objects_are_no_numbers(cell):
-    """The nanoseconds of a duration were taken for the number."""
+def test_durations_complex_numbers_and_lists_are_neither_numbers_nor_words(cell, kind):
+    frame = pd.DataFrame({"a": pd.Series([cell, cell])})
+    for known in (None, ("x", "y")):
+        with pytest.raises(ValueError, match=f"^column 'a' contains {kind}, neither numbers nor"):
+            TableColumns({"a": known}).transform(frame)
+
+
+@pytest.mark.parametrize("X", [pd.DataFrame({"a": []}), np.empty((0, 1))])
+def test_no_rows_are_one_line(X):
+    with pytest.raises(ValueError, match=r"^X has no rows$"):
+        TableColumns({"a": None}).transform(X)
+
+
+@pytest.mark.parametrize("cell", [pd.Timestamp("2024-01-31"), pd.Period("2024")])
+def test_dates_and_other_objects_are_no_numbers(cell):
     frame = pd.DataFrame({"a": pd.Series([cell, cell])})
     with pytest.raises(ValueError, match=r"data row 1, column 'a': .* is not a number"):
         TableColumns({"a": None}).transform(frame)

@@ -33,7 +33,7 @@ from mmbench.datasets import (
     make_preprocess,
     parse_steps,
 )
-from mmbench.datasets.parsers.frames import check_names
+from mmbench.datasets.parsers.arff_files import check_names
 from mmbench.datasets.user.transformer import TableColumns
 from mmbench.errors import UserError
 from mmbench.jobs.prepare import prepare
@@ -280,8 +280,8 @@ def test_text_among_features_is_no_category_unless_said(tmp_path: Path):
         ("my.csv.zst", b"\x28\xb5\x2f\xfd\x04\x00", "a Zstandard file; unpack it"),
         ("a9a", "-1 3:1 11:1 14:1 19:1 \n+1 5:1 7:1\n", "text; let its name end in .svm or"),
         ("a9a.bz2", bz2.compress(b"1 1:.5 2:3 3:-1e-3\n-1 1:2\n"), "is svmlight text; let its"),
-        ("my.dat", "% a comment\n\n@RELATION r\n@data\n", "text; let its name end in .arff"),
-        ("my.svm", "@relation r\n@data\n", "is ARFF text"),
+        ("my.dat", "% a comment\n\n@RELATION r\n@data\n", "no @attribute or no @data line"),
+        ("my.svm", "@relation r\n@data\n", "data row 1: the label '@relation' is not a number"),
     ],
 )
 def test_a_file_of_another_format_is_called_by_its_name(tmp_path: Path, name, content, words):
@@ -308,7 +308,7 @@ def test_a_continuous_target_is_called_one(tmp_path: Path):
     rows = [f"{i},{i * 0.37}" for i in range(40)]
     line = refusal(tmp_path, "my.csv", "a,kind\n" + "\n".join(rows))
     assert "has 40 distinct numbers such as" in line
-    assert "it is continuous, and classes are needed" in line
+    assert "it looks continuous, and classes are needed" in line
     whole = load(tmp_path, "my.csv", "a,kind\n" + "\n".join(f"{i},{i}" for i in range(40)))
     assert "is it continuous, or a row number?" in whole.warnings[0]
 
@@ -353,10 +353,6 @@ ROWS = "".join(f"{k}.5,{'xy'[k % 2]}\n" for k in range(20))
             "a,kind\n-,x\n" + ROWS,
             "numbers and '-', all read as categories; to read words as missing values, write "
             'missing: ["", "?", NA, "N/A", NaN, nan, "-"]',
-        ),
-        (
-            "a,kind\n" + ROWS.replace(".5", " May"),
-            "20 rows, such as '0 May'; to leave it out, write drop: [a]",
         ),
         ("8.5,kind\n" + ROWS, "contains '8.5'; if it is a data row"),
         (

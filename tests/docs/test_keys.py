@@ -10,8 +10,8 @@ from pydantic import BaseModel
 
 from mmbench.config.model import Config
 from mmbench.errors import Status
+from mmbench.results.cells import CONFUSION
 from mmbench.selection.metrics import METRICS
-from mmbench.tables.frame import CONFUSION
 
 DOCS = Path(__file__).resolve().parents[2] / "docs"
 PAGE = (DOCS / "keys.md").read_text(encoding="utf-8")

@@ -116,6 +116,11 @@ CASES: dict[str, list[tuple[dict, str, tuple[str, ...]]]] = {
         ({"C": 10.0, "D": 0.9}, "smo reference", FEW),
         ({}, "libsvm sklearn clarabel", FEW),
     ],
+    "ldm": [
+        ({}, "auto", tuple(PROBLEMS)),
+        ({"C": 10.0, "lambda_1": 1.0, "lambda_2": 1.0}, "auto", tuple(PROBLEMS)),
+        ({}, "smo reference", FEW),
+    ],
     "klda": [
         ({}, "auto", tuple(PROBLEMS)),
         ({"eta": 1.0, "bias": "midpoint"}, "auto", tuple(PROBLEMS)),
@@ -422,7 +427,7 @@ def _table_changes(was: dict[str, str], now: dict[str, str]) -> Iterator[str]:
     yield from (name for name in TEXT if was.get(name) != now.get(name))
     metric = was["metric"]
     if metric == "errors_count":
-        # rounding moves a test row or two over a boundary, as in scripts/compare_reference.py
+        # rounding moves a test row or two over a boundary, as in `mmbench compare`
         if abs(float(was["measured"]) - float(now["measured"])) > 2:
             yield "measured"
     elif metric.startswith("selected") and was["measured"] != now["measured"]:

@@ -18,7 +18,7 @@ def cluster_in_threads(slots: int) -> Iterator[DaskExecutor]:
 
     options = {"threads_per_worker": 1, "processes": False, "dashboard_address": None}
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(cluster, "_local_cluster", lambda n: LocalCluster(n_workers=n, **options))
+        patch.setattr(cluster, "_local_cluster", lambda n, _: LocalCluster(n_workers=n, **options))
         executor = DaskExecutor("local", slots, (), print)
     yield executor
     executor.close()

@@ -21,7 +21,9 @@ def table(folder: Path, fmt: str | None = None, **options: Any) -> str:
 def rows_of(folder: Path, **options: Any) -> list[SimpleNamespace]:
     """Return the rows of the long table of one results folder; missing values are None."""
     frame = pd.read_csv(StringIO(table(folder, "csv", **options)), dtype={"in_band": "boolean"})
-    frame = frame.fillna({"note": ""}).astype(object)
+    frame = frame[frame.dataset.notna()]  # rows without a data set summarize all fits of a machine
+    texts = dict.fromkeys(("note", "objection", "deviation"), "")
+    frame = frame.astype(object).fillna(texts)
     return [SimpleNamespace(**r) for r in frame.where(frame.notna(), None).to_dict("records")]
 
 

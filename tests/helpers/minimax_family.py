@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import numpy as np
+from scipy import sparse
 
 from mmbench.kernels import Kernel
 from mmbench.machines.base.problem import BinaryProblem
 from mmbench.machines.minimax.margin_problem import MarginProblem
+from mmbench.solvers.cones import ConeProgram, solve_socp
 
 LINEAR = Kernel("linear")
 
@@ -71,3 +73,33 @@ def random_problem(seed, n=30, k=4, C=0.3, removed=0):
     delta = rows[y > 0].mean(axis=0) - rows[y < 0].mean(axis=0)
     var_x = rng.rand(k)
     return MarginProblem(rows, y, delta, var_x, 1 - var_x, C, removed)
+
+
+def cone_program_value(X, y, spreads, C=None, A=None, weights=1.0):
+    """Return the optimum of the M4 in the original features: one cone per pair (root, factor).
+
+    The objective is the sum of ``factor ||root w||`` plus C times the slacks or, given A, the sum
+    of slacks, with a sum of spreads of at most 2/A.
+    """
+    n, d, m = *X.shape, len(spreads)
+    weights, factors = weights * np.ones(n), np.array([factor for _, factor in spreads])
+    margins = np.column_stack([y[:, None] * X, y, np.zeros((n, m)), np.eye(n)])
+    linear = [np.eye(d + 1 + m + n)[-n:], margins]
+    sides = np.append(np.zeros(n), -np.ones(n))
+    cost = np.concatenate([np.zeros(d + 1), factors, (C or 1.0) * weights])
+    if A is not None:
+        linear.append(-np.concatenate([np.zeros(d + 1), factors, np.zeros(n)])[None])
+        sides, cost[d + 1 : d + 1 + m] = np.append(sides, 2.0 / A), 0.0
+    cones = np.zeros((m, 1 + d, d + 1 + m + n))
+    cones[np.arange(m), 0, d + 1 + np.arange(m)] = 1.0
+    cones[:, 1:, :d] = [root for root, _ in spreads]
+    program = ConeProgram(
+        c=cost,
+        A=sparse.csc_array((0, len(cost))),
+        b=np.zeros(0),
+        G=-sparse.csc_array(np.vstack([*linear, cones.reshape(-1, len(cost))])),
+        h=np.append(sides, np.zeros(m * (1 + d))),
+        n_linear=len(sides),
+        cones=(1 + d,) * m,
+    )
+    return solve_socp(program, tol=1e-11).value

@@ -16,12 +16,17 @@ from sklearn.naive_bayes import GaussianNB
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
-from mmbench.errors import Status
+from mmbench.config.plan import plan
+from mmbench.config.read import load_configs
+from mmbench.errors import Status, UserError
+from mmbench.jobs.job import Job
+from mmbench.jobs.prepare import prepare
 from mmbench.jobs.record import is_done
-from mmbench.jobs.train import rehearse
+from mmbench.jobs.train import job_seeds, rehearse
 from mmbench.machines import SVM, make_machine
 from mmbench.machines.base.voting import resolve_votes, votes
-from mmbench.running.worker import execute
+from mmbench.plugins import import_path, imported
+from mmbench.running.worker import Context, execute
 from mmbench.selection import select
 from mmbench.selection.folds import inner_splits
 from mmbench.selection.metrics import METRICS
@@ -202,3 +207,116 @@ def test_a_prediction_that_is_no_label_fails_by_name(answer, label):
     for predict in (machine.predict, machine.pairwise_decision_function):
         with pytest.raises(ValueError, match=text):
             predict(X)
+
+
+class Width(GaussianNB):
+    """A classifier whose `kernel` is a number."""
+
+    def __init__(self, kernel=5):
+        super().__init__()
+        self.kernel = kernel
+
+
+SVC = "sklearn.svm.SVC"
+KERNELS = ["linear", "rbf"]
+
+
+def planned(folder, entry, **changes):
+    content = {
+        "name": "kernels",
+        "datasets": ["wine"],
+        "preprocess": "standard",
+        "kernel": KERNELS,
+        "protocol": {"test": {"kfold": 2}},
+        "machines": {"svm": {}, "mine": entry},
+        **changes,
+    }
+    return [job for job in plan(load_configs([content])[0], folder) if job.column == "mine"]
+
+
+@pytest.mark.parametrize(
+    ("entry", "kernels"),
+    [
+        ({"estimator": "sklearn.gaussian_process.GaussianProcessClassifier"}, [None]),
+        ({"estimator": "sklearn.semi_supervised.LabelSpreading"}, ["rbf"]),
+        ({"estimator": Width}, [5]),
+        ({"estimator": SVC}, ["rbf"]),
+        ({"estimator": SVC, "kernel": KERNELS}, KERNELS),
+        ({"estimator": SVC, "kernel": "poly"}, ["poly"]),
+        ({"estimator": SVC, "params": {"kernel": "sigmoid"}}, ["sigmoid"]),
+        ({"estimator": SVC, "grid": {"kernel": ["poly", "sigmoid"]}}, [None]),
+    ],
+)
+def test_a_kernel_is_that_of_the_entry_or_the_classifiers_own(entry, kernels, tmp_path):
+    records = [execute(j, Context(tmp_path))[0] for j in planned(tmp_path, entry)[::2]]
+    assert all(map(is_done, records)), records[0]["reason"]
+    found = [record["parameters"]["kernel"] for record in records]
+    own = dict.fromkeys(("n_jobs", "random_state"))
+    names = imported(import_path(records[0]["job"]["machine"]))().get_params().keys() - own
+    assert all(record["parameters"].keys() == names for record in records)
+    assert found == kernels or (kernels == [None] and len(found) == 1)
+
+
+def test_degrees_are_those_of_a_stated_poly(tmp_path):
+    jobs = planned(tmp_path, {"estimator": SVC, "kernel": "poly"}, kernel="poly", degree=[2, 3])
+    assert {dict(job.params)["degree"] for job in jobs} == {2, 3}
+    assert len(planned(tmp_path, {"estimator": SVC}, kernel="poly", degree=[2, 3])) == 2
+
+
+@pytest.mark.parametrize(
+    ("entry", "words"),
+    [
+        ({"estimator": SVC, "use": "svm"}, "is rbf, but the parameters of svm are .* for linear"),
+        ({"estimator": SVC, "kernel": "rbf", "params": {"kernel": "rbf"}}, "is also given"),
+        ({"estimator": FOREST.replace(":", "."), "kernel": KERNELS}, "has no parameter kernel"),
+    ],
+)
+def test_kernels_that_contradict_each_other_are_refused(entry, words, tmp_path):
+    with pytest.raises(UserError, match=words):
+        planned(tmp_path, entry)
+
+
+def test_lists_have_the_type_of_the_default(tmp_path):
+    network = "sklearn.neural_network.MLPClassifier"
+    sizes = {"hidden_layer_sizes": [[20, 10], [5]]}
+    entry = {"estimator": network, "grid": sizes, "params": {"max_iter": 9}}
+    [job, _] = planned(tmp_path, entry, select={"folds": 2})
+    assert Job.from_dict(job.to_dict()) == job
+    record, _ = execute(job, Context(tmp_path))
+    assert record["parameters"]["hidden_layer_sizes"] in ([20, 10], [5])
+    found = make_machine("sklearn.naive_bayes:GaussianNB", priors=(0.5, 0.5)).estimator
+    assert found.priors == [0.5, 0.5]
+    own = make_machine(import_path(network), hidden_layer_sizes=(3,)).estimator
+    assert own.hidden_layer_sizes == (3,)
+
+
+WEIGHTS = [{"0": 1, "1": 50}, {"0": 50, "1": 1}, "balanced"]
+
+
+@pytest.mark.parametrize("machine", [{"machine": "svm"}, {"estimator": SVC}])
+@pytest.mark.parametrize("n_classes", [2, 3])
+def test_class_weights_by_label_are_searched(machine, n_classes, tmp_path):
+    """The labels of iris are 0, 1 and 2, and the keys of YAML texts."""
+    X, y = load_iris(return_X_y=True)
+    lines = [
+        f"{a},{b},{label}" for a, b, label in zip(*X[:, :2].T, y, strict=True) if label < n_classes
+    ]
+    (tmp_path / "own.csv").write_text("\n".join(["a,b,y", *lines]))
+    data = {"datasets": [{"path": tmp_path / "own.csv", "target": "y"}], "kernel": "rbf"}
+    entry = {**machine, "grid": {"class_weight": WEIGHTS}}
+    [job, _] = planned(tmp_path, entry, **data, select={"folds": 3, "metric": "balanced_accuracy"})
+    record, _ = execute(job, Context(tmp_path))
+    assert is_done(record), record["reason"]
+    part = prepare(job, tmp_path, None)
+    folds = inner_splits(part.y_train, 3, None, 1, job_seeds(job)["selection"])
+    by_label = [{0: 1, 1: 50, 2: 1}, {0: 50, 1: 1, 2: 1}, "balanced"]
+    if n_classes == 2:
+        by_label = [w if isinstance(w, str) else {k: w[k] for k in (0, 1)} for w in by_label]
+    model = SVM() if "machine" in machine else imported(import_path(SVC))()
+    plain = GridSearchCV(model, {"class_weight": by_label}, cv=folds, scoring="balanced_accuracy")
+    plain.fit(part.X_train, part.y_train)
+    scores = {repr(row["class_weight"]): row["score"] for row in record["selection"]["scores"]}
+    assert len(set(scores.values())) > 1
+    np.testing.assert_allclose(
+        sorted(scores.values()), sorted(plain.cv_results_["mean_test_score"])
+    )

@@ -8,6 +8,7 @@ import sys
 from dataclasses import replace
 
 import pytest
+from helpers.examples import examples
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -42,8 +43,19 @@ jobs = st.builds(
     st.text(),
 )
 
+JOBS = [
+    JOB,
+    replace(JOB, params=(), machine=""),
+    replace(JOB, params=(("C", 1),)),
+    replace(JOB, params=(("C", 1.5),)),
+    replace(JOB, params=(("C", -0.0), ('\x00é𝄞"', 2**31))),
+    replace(JOB, grid=(("C", (1e-320, 1.7e308, 0.1 + 0.2)),), machine="\n"),
+    replace(JOB, split=replace(JOB.split, repeat=1000)),
+]
+
 
 @given(jobs)
+@examples(job=JOBS)
 def test_job_survives_json(job: Job):
     again = Job.from_dict(json.loads(json.dumps(job.to_dict())))
     assert again == job
@@ -51,6 +63,7 @@ def test_job_survives_json(job: Job):
 
 
 @given(jobs, jobs)
+@examples(one=JOBS, other=JOBS[1:])
 def test_different_jobs_have_different_keys(one: Job, other: Job):
     assert (one == other) == (one.key == other.key)
 

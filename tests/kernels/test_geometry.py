@@ -6,6 +6,7 @@ import warnings
 
 import numpy as np
 import pytest
+from helpers.examples import examples
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.optimize import minimize
@@ -201,7 +202,7 @@ def test_our_svm_and_libsvm_have_the_same_geometry(wine):
     X, y = wine
     ours = mmbench.geometry(SVM(C=1.0, gamma=0.1, tol=1e-9).fit(X, y), X, y)
     theirs = mmbench.geometry(SVC(C=1.0, gamma=0.1, tol=1e-9).fit(X, y), X, y)
-    np.testing.assert_allclose(ours.to_numpy(float), theirs.to_numpy(float), rtol=1e-5)
+    np.testing.assert_allclose(ours.to_numpy(float), theirs.to_numpy(float), rtol=1e-5, atol=1e-8)
 
 
 @pytest.mark.parametrize(
@@ -285,6 +286,7 @@ points = st.integers(0, 10**6).map(np.random.default_rng)
 
 @given(rng=points, n=st.integers(1, 9))
 @settings(max_examples=60)
+@examples(rng=[*map(np.random.default_rng, range(12))], n=range(1, 10))
 def test_the_ball_in_the_plane_is_that_of_two_or_three_points(rng, n):
     """The smallest ball through two or three points that contains all."""
     X = rng.normal(size=(n, 2)) * [1.0, 3.0]
@@ -308,6 +310,12 @@ def test_the_ball_in_the_plane_is_that_of_two_or_three_points(rng, n):
     rng=points, n=st.integers(2, 40), d=st.integers(1, 6), gamma=st.sampled_from([0, 0.01, 1.0, 50])
 )
 @settings(max_examples=60)
+@examples(
+    rng=[*map(np.random.default_rng, range(12))],
+    n=(2, 3, 9, 40),
+    d=(1, 2, 6),
+    gamma=(0, 0.01, 1.0, 50),
+)
 def test_theorem_1_of_the_fsvm_paper(rng, n, d, gamma):
     X = rng.standard_t(2, size=(n, d))
     ball = enclosing_ball(Kernel("rbf", gamma)(X, X) if gamma else X @ X.T)
@@ -337,13 +345,17 @@ def test_the_ball_of_many_rows_is_certified(gamma):
         assert ball.radius <= reached <= ball.radius * 1.002
 
 
+COMPLEXITIES, BOUNDS = ["U_F", "U_G", "U_H"], ["bound_F", "bound_G", "bound_H"]
+
+
 @given(rng=points, scale=st.floats(0.01, 100))
 @settings(max_examples=25)
+@examples(rng=[*map(np.random.default_rng, range(12))], scale=(0.01, 1.0, 100.0))
 def test_what_motions_and_scale_change(rng, scale):
     """Motions change the bounds alone (no bias in their classes); a scale changes lengths."""
     X, y = separable(int(rng.integers(1000)))
     w, b = rng.normal(size=2), float(rng.normal())
-    frame = mmbench.geometry((w, b), X, y).drop(columns=["U_F", "U_G", "U_H"])
+    frame = mmbench.geometry((w, b), X, y).drop(columns=[*COMPLEXITIES, *BOUNDS])
     angle, shift = rng.uniform(0, 6), rng.normal(size=2)
     Q = np.array([[np.cos(angle), -np.sin(angle)], [np.sin(angle), np.cos(angle)]])
     moved = mmbench.geometry((Q @ w, b - shift @ Q @ w), X @ Q.T + shift, y)[frame.columns]
@@ -388,6 +400,23 @@ def test_without_D_the_three_bounds_are_one(pair):
     row = mmbench.geometry(SVM().fit(X, y), X, y, D=0.0).iloc[0]
     assert row["U_G"] == pytest.approx(row["U_F"])
     assert row["U_H"] == pytest.approx(row["U_F"])
+
+
+@pytest.mark.parametrize("delta", [0.01, 0.5])
+def test_theorem_1_is_the_mean_slack_and_two_more_terms(pair, delta):
+    X, y = pair
+    w, b = np.array([1.5, 0.4]), 0.2
+    row = mmbench.geometry((w, b), X, y, delta=delta).iloc[0]
+    margins = np.where(y == max(y), 1, -1) * (X @ w + b)
+    slack = np.mean([max(0.0, 1.0 - margin) for margin in margins])
+    expected = (
+        slack + 2 * row[COMPLEXITIES].astype(float) + 3 * np.sqrt(-np.log(delta / 2) / 2 / len(X))
+    )
+    np.testing.assert_allclose(row[BOUNDS].astype(float), expected)
+    assert row["mean_slack"] == pytest.approx(slack)
+    assert expected.min() >= np.mean(margins < 0)
+    with pytest.raises(UserError, match="delta must be a probability"):
+        mmbench.geometry((w, b), X, y, delta=2.0)
 
 
 @pytest.mark.parametrize("D", [0.3, 3.0])

@@ -15,10 +15,10 @@ import pytest
 from sklearn.exceptions import ConvergenceWarning
 
 from mmbench.errors import Status
-from mmbench.machines import KLDA, LDA, LSSVM, M4, MAMC, MEMPM, MMRM, MPM, RMM, SVM, SigmaSVM
+from mmbench.machines import KLDA, LDA, LDM, LSSVM, M4, MAMC, MEMPM, MMRM, MPM, RMM, SVM, SigmaSVM
 
 KERNELS = ("linear", "rbf", "poly")
-C, D, RIDGE = 3.0, 0.6, 1e-2
+C, D, RIDGE, LAMBDA_1, LAMBDA_2 = 3.0, 0.6, 1e-2, 0.4, 0.7
 
 
 def two_classes(seed=0, n=18, d=3):
@@ -88,6 +88,12 @@ def sigma_svm(s):
     return 0.5 * (1 - D) * s.norm + 0.5 * D * s.f.var() + C * s.slack().sum()
 
 
+def ldm(s):
+    m = s.y * s.f
+    spread = 2 * (np.mean(m**2) - m.mean() ** 2)
+    return 0.5 * s.norm + LAMBDA_1 * spread - LAMBDA_2 * m.mean() + C * s.slack().sum()
+
+
 def mmrm(s):
     if s.machine.kernel != "linear":
         assert (s.y * s.coef).min() >= -1e-9
@@ -136,6 +142,7 @@ CONTRACTS = {
     "svm": (svm, SVM(C=C)),
     "rmm": (rmm, RMM(C=C, B=1.4)),
     "sigma_svm": (sigma_svm, SigmaSVM(C=C, D=D)),
+    "ldm": (ldm, LDM(C=C, lambda_1=LAMBDA_1, lambda_2=LAMBDA_2)),
     "mmrm": (mmrm, MMRM(C=C)),
     "lssvm": (lssvm, LSSVM(C=C)),
     "emamc": (lssvm, LSSVM(C=C, reading="empirical")),

@@ -6,6 +6,7 @@ import tracemalloc
 
 import numpy as np
 import pytest
+from scipy import sparse
 from sklearn.base import clone
 from sklearn.datasets import load_digits
 
@@ -118,6 +119,49 @@ def test_what_does_not_fit_is_refused_in_one_line(machine, weights, needed, monk
     with pytest.raises(NotEnoughMemory, match=text):
         machine.fit(X, y, sample_weight=weights)
     assert issubclass(NotEnoughMemory, ValueError) and issubclass(NotEnoughMemory, MemoryError)
+
+
+#: Rows and features of a collection of texts, and the size of a row with 38 values.
+TEXTS = (100_000, 30_000), 1 + 1.5 * 38
+
+
+@pytest.mark.parametrize("machine", [SVM(C=0.1), RMM(C=0.1), MAMC(), LSSVM()])
+@pytest.mark.parametrize("fits", [False, pytest.param(True, marks=pytest.mark.slow)])
+def test_texts_need_one_gigabyte(machine, fits, monkeypatch):
+    """The estimate was 40 GB, for Gram matrices that no route computes."""
+    monkeypatch.setattr(free_memory, "available_bytes", lambda: 1e9)
+    (n, d), stored = TEXTS
+    machine = clone(machine).set_params(kernel="linear")
+    machine.check_memory(n, d, False, stored)
+    if not fits:
+        return
+    rng = np.random.default_rng(0)
+    words = np.minimum(rng.pareto(1.0, n * 38) * 50, d - 1).astype(int)
+    X = sparse.csr_array((np.full(n * 38, 38**-0.5), words, np.arange(0, n * 38 + 1, 38)), (n, d))
+    scores = X @ rng.normal(size=d)
+    tracemalloc.start()
+    machine.fit(X, scores + 0.5 * scores.std() * rng.normal(size=n) > 0)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert peak < 1e9 and machine.fits_[0].status is Status.OPTIMAL
+
+
+@pytest.mark.parametrize(
+    ("machine", "why"),
+    [
+        (MMRM(kernel="linear"), "MMRM on 100000 rows with kernel 'linear' needs about 2"),
+        (SVM(kernel="linear", solver="reference"), "and solver 'reference' needs about 640"),
+        (LSSVM(kernel="linear", reading="empirical"), "needs about 21.8 GB"),
+        (LSSVM(kernel="rbf"), "needs about 240"),
+    ],
+    ids=str,
+)
+def test_other_machines_on_texts_say_what_they_need(machine, why, monkeypatch):
+    monkeypatch.setattr(free_memory, "available_bytes", lambda: 1e9)
+    with pytest.raises(
+        NotEnoughMemory, match=f"{why}.* on sparse rows with kernel 'linear', LSSVM"
+    ):
+        machine.check_memory(*TEXTS[0], False, TEXTS[1])
 
 
 def test_a_part_that_the_data_make_too_large_is_refused_in_one_line(monkeypatch):

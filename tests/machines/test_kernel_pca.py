@@ -90,8 +90,21 @@ def test_components_are_found_where_all_have_the_same_variance():
     """So narrow a kernel makes the Gram matrix the identity, of which LAPACK finds no part."""
     X = np.round(np.random.default_rng(0).normal(size=(120, 60)))
     found = spectrum(BinaryProblem(X, np.ones(120), Kernel("rbf", 1000.0)), 2)
-    np.testing.assert_allclose(found.variances, 1 / 120)
-    np.testing.assert_allclose(found.rows.T @ found.rows, np.eye(2), atol=1e-12)
+    np.testing.assert_allclose(found.variances, np.full(119, 1 / 120))  # and none is left out
+    np.testing.assert_allclose(found.rows.T @ found.rows, np.eye(119), atol=1e-12)
+
+
+@pytest.mark.parametrize("gamma", [5.0, 50.0, 1000.0])
+@pytest.mark.parametrize("n_components", ["auto", 0.95, 30, 2])
+def test_the_order_of_rows_has_no_effect_where_variances_are_equal(n_components, gamma):
+    """Next to the identity as kernel matrix, nearly all are; the objective was 10.0 to 12.9."""
+    rng = np.random.default_rng(0)
+    X, noise = rng.normal(size=(60, 5)), rng.normal(size=60)
+    y = X[:, 0] + 0.5 * noise > 0
+    machine = FSVM(kernel="rbf", gamma=gamma, n_components=n_components)
+    orders = [np.arange(60), *(rng.permutation(60) for _ in range(2))]
+    values = [machine.fit(X[order], y[order]).fits_[0].objective for order in orders]
+    assert values == pytest.approx([values[0]] * 3, rel=1e-6)
 
 
 @pytest.mark.parametrize("gamma", [0.01, 1.0])

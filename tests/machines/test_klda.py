@@ -6,6 +6,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from helpers.examples import examples
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -144,6 +145,7 @@ def test_equal_class_means_are_called_trivial():
     kernel=st.sampled_from(KERNELS),
 )
 @settings(max_examples=60, deadline=None)
+@examples(n=range(2, 13), eta=(1e-3, 1e-1, 1.0, 10.0), seed=range(24), kernel=KERNELS)
 def test_small_problems_with_repeated_rows_are_certified(n, eta, seed, kernel):
     X = np.random.RandomState(seed).randint(3, size=(n, 2)).astype(float)
     y = np.where(np.arange(n) % 2 == 0, 1.0, -1.0)

@@ -6,15 +6,18 @@ import tracemalloc
 
 import numpy as np
 import pytest
+from helpers.examples import examples
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from scipy import sparse
 from sklearn.base import clone
 from sklearn.datasets import load_breast_cancer, load_wine
 from sklearn.preprocessing import MinMaxScaler
+from sklearn.utils.class_weight import compute_sample_weight
 
 from mmbench.errors import Status
 from mmbench.kernels import Kernel
-from mmbench.machines import LSSVM
+from mmbench.machines import LSSVM, lssvm
 from mmbench.machines.base.problem import BinaryProblem, judged
 from mmbench.machines.lssvm import COSTS, GAMMAS
 
@@ -124,6 +127,7 @@ def test_bound_and_residual_certify_the_solution(reading, problem):
 
 @given(st.integers(2, 9), st.floats(0.01, 1e3), st.integers(0, 99), st.sampled_from(READINGS))
 @settings(max_examples=40, deadline=None)
+@examples(n=range(2, 10), C=(1e-2, 1.0, 1e3), seed=range(16), reading=READINGS)
 def test_small_problems_with_repeated_rows(n, C, seed, reading):
     rng = np.random.RandomState(seed)
     X = rng.randint(3, size=(n, 2)).astype(float)
@@ -243,3 +247,38 @@ def test_kernel_values_of_raw_features_are_not_squared(classes, C):
     assert fast.score(X[pair], y[pair]) == same.score(X[pair], y[pair]) == 1.0
     assert fast.fits_[0].objective == pytest.approx(same.fits_[0].objective, rel=0.05)
     assert fast.fits_[0].objective == pytest.approx(fast.fits_[0].bound, rel=0.1)
+
+
+@pytest.mark.parametrize("solver", ["auto", "reference"])
+@pytest.mark.parametrize(
+    ("n", "d", "weight"), [(80, 5, None), (40, 30, None), (40, 30, "balanced")]
+)
+def test_the_certificate_of_large_features_is_that_of_the_returned_weights(n, d, weight, solver):
+    """a'Ka has lost the digits of w = X'a, and stated an objective below the optimum."""
+    random = np.random.default_rng(0)
+    X = 1e6 * random.normal(size=(n, d))
+    y = np.where(X[:, 0] + 1e6 * random.normal(size=n) > 0, 1.0, -1.0)
+    s = compute_sample_weight(weight, y)
+    values = []
+    for scale in (1.0, 1e-6):  # the same problem, with w in other units
+        machine = LSSVM(kernel="linear", C=scale**-2, solver=solver, class_weight=weight)
+        fit = machine.fit(scale * X, y).fits_[0]
+        w, b = machine.coef_[0].astype(np.longdouble), machine.intercept_[0]
+        value = 0.5 * w @ w + 0.5 * machine.C * s @ (y - scale * X @ w - b) ** 2
+        assert fit.objective == pytest.approx(float(value), rel=1e-6)
+        values.append(scale**2 * value)
+        assert scale**2 * fit.bound <= min(values) * (1 + 1e-9)
+
+
+@pytest.mark.parametrize("C", [1e-2, 1.0, 1e4])
+@pytest.mark.parametrize("weight", [None, "balanced"])
+def test_many_sparse_rows_and_features_are_solved_by_products(C, weight, monkeypatch):
+    random = np.random.default_rng(0)
+    X = sparse.random_array((300, 120), density=0.1, rng=random, format="csr")
+    y = np.ravel(X.sum(axis=1)) + random.normal(size=300) > 1
+    machine = LSSVM(kernel="linear", C=C, class_weight=weight)
+    expected = machine.fit(X, y).decision_function(X)
+    monkeypatch.setattr(lssvm, "MOST_FEATURES", 100)
+    np.testing.assert_allclose(machine.fit(X, y).decision_function(X), expected, atol=1e-7)
+    fit = machine.fits_[0]
+    assert (fit.route, fit.status) == ("conjugate gradients", Status.OPTIMAL)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from helpers.examples import examples
 from hypothesis import given
 from hypothesis import strategies as st
 from sklearn.base import clone
@@ -30,6 +31,27 @@ def scored(draw):
     return np.array(scores, dtype=float), y
 
 
+RANDOM = np.random.RandomState(0)
+SCORED = [
+    (
+        RANDOM.randint(-8, 9, size=n).astype(float),
+        RANDOM.permutation(np.arange(n) < n - m) * 2.0 - 1,
+    )
+    for n, m in (
+        (2, 1),
+        (3, 1),
+        (3, 2),
+        (5, 2),
+        (8, 1),
+        (8, 7),
+        (13, 6),
+        (20, 10),
+        (40, 3),
+        (40, 20),
+    )
+]
+
+
 @pytest.fixture(scope="module")
 def cancer():
     X, y = load_breast_cancer(return_X_y=True)
@@ -40,6 +62,7 @@ def cancer():
 
 
 @given(scored())
+@examples(case=SCORED)
 def test_no_threshold_has_fewer_errors_but_those_of_one_class(case):
     scores, y = case
     found = optimal_bias(scores, y)
@@ -52,6 +75,7 @@ def test_no_threshold_has_fewer_errors_but_those_of_one_class(case):
 
 
 @given(scored())
+@examples(case=SCORED)
 def test_sorting_finds_what_the_paper_s_pairs_find(case):
     scores, y = case
     fast, plain = optimal_bias(scores, y), reference_bias(scores, y)
@@ -62,6 +86,7 @@ def test_sorting_finds_what_the_paper_s_pairs_find(case):
 
 
 @given(scored(), st.floats(0.01, 100))
+@examples(case=SCORED, factor=(0.01, 3.0, 100.0))
 def test_scale_of_the_scores_is_irrelevant(case, factor):
     scores, y = case
     before, after = optimal_bias(scores, y), optimal_bias(scores * factor, y)
@@ -71,6 +96,7 @@ def test_scale_of_the_scores_is_irrelevant(case, factor):
 
 
 @given(labels, st.floats(0.01, 10))
+@examples(y=[y for _, y in SCORED], gap=(0.01, 1.0, 10.0))
 def test_separable_scores_leave_no_error_and_the_largest_margin(y, gap):
     y = np.array(y)
     scores = np.where(y > 0, gap, 0.0) + np.where(y > 0, 1, -1) * np.arange(len(y))

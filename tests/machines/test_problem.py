@@ -7,6 +7,7 @@ import warnings
 from dataclasses import replace
 
 import numpy as np
+import pandas as pd
 import pytest
 from sklearn.exceptions import ConvergenceWarning
 
@@ -59,6 +60,15 @@ def test_a_fit_that_did_not_reach_its_tolerance_warns():
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         SVM().fit(X, y)
+    with pytest.warns(ConvergenceWarning, match="; 275 more pairs of classes are not") as warned:
+        Stopped().fit(np.arange(48.0)[:, None], np.arange(48) % 24)
+    assert len(warned) == 1
+
+
+def test_a_text_column_of_a_data_frame_is_named():
+    X = pd.DataFrame({"a": [0.0, 1.0], "b": pd.Categorical(["u", "v"])})
+    with pytest.raises(ValueError, match=r"^column 'b': could not convert string to float: 'u'; "):
+        SVM().fit(X, [0, 1])
 
 
 def test_one_class_is_refused_as_by_scikit_learn():

@@ -7,8 +7,11 @@ import warnings
 import numpy as np
 import pytest
 from scipy import sparse
+from scipy.spatial.distance import cdist
 from sklearn.exceptions import ConvergenceWarning
 
+from mmbench.kernels import Kernel, variance
+from mmbench.kernels.matrix import KernelMatrix
 from mmbench.machines import MACHINES, machine_class
 from mmbench.selection import select
 
@@ -41,6 +44,31 @@ def test_sparse_rows_far_from_the_origin_have_the_decisions_of_dense_ones(kind):
     expected, found = (machine.decision_function(rows) for rows in (X + 1e6, kind(X + 1e6)))
     assert type(found) is np.ndarray
     np.testing.assert_allclose(found, expected, rtol=1e-9)
+
+
+@pytest.mark.parametrize("kernel", ["linear", "rbf"])
+@pytest.mark.parametrize("name", SPARSE)
+@pytest.mark.parametrize("far", [1e4, 1e7, 1e9])
+def test_a_sparse_column_far_from_zero_loses_no_digits(name, kernel, far):
+    """For example a time or an id: distances of sparse rows had errors of far^2 times 1e-16."""
+    X, y = data(80, d=4)
+    X[:, 0] += np.arange(80) % 7 + far
+    machine = machine_class(name)(kernel=kernel, gamma=0.3)
+    expected = machine.fit(X, y).pairwise_decision_function(X)
+    found = machine.fit(sparse.csr_array(X), y).pairwise_decision_function(sparse.csr_array(X))
+    np.testing.assert_allclose(found, expected, atol=1e-6 * np.abs(expected).max())
+
+
+@pytest.mark.parametrize("zeros", [1, 40, 60])
+def test_kernel_values_of_a_sparse_column_of_zeros_and_far_values_are_those_of_dense_rows(zeros):
+    X, _ = data(80, d=4)
+    X[:, 0] = (np.arange(80) >= zeros) * (1e7 + np.arange(80) % 7)
+    kernel, rows = Kernel("rbf", 0.3), sparse.csr_array(X)
+    expected = np.exp(-0.3 * cdist(X, X, "sqeuclidean"))
+    np.testing.assert_allclose(kernel(rows, rows), expected, atol=1e-6)
+    product = KernelMatrix(kernel, rows).product(X[:, 1])
+    np.testing.assert_allclose(product, expected @ X[:, 1], atol=1e-5)
+    assert variance(rows) == pytest.approx(X.var(), rel=1e-14)
 
 
 @pytest.mark.parametrize("name", SPARSE)

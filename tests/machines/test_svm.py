@@ -6,6 +6,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from helpers.examples import examples
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from scipy import sparse
@@ -16,7 +17,7 @@ from sklearn.preprocessing import StandardScaler
 from mmbench.errors import Status
 from mmbench.kernels import Kernel
 from mmbench.machines import SVM
-from mmbench.machines.base.problem import BinaryProblem
+from mmbench.machines.base.problem import BinaryProblem, judged
 from mmbench.machines.svm import svm_dual, train_svm
 from mmbench.solvers.clarabel_ import solve_qp
 
@@ -87,11 +88,12 @@ def test_solution_satisfies_the_optimality_conditions(pair):
 @given(st.integers(2, 12), st.floats(1e-3, 1e4), st.integers(0, 99), st.sampled_from(KERNELS))
 @example(8, 3.0, 6, Kernel("linear"))  # more free rows than features: no system of theirs settles
 @settings(max_examples=60, deadline=None)
+@examples(n=range(2, 13), C=(1e-3, 0.3, 7.0, 50.0, 1e4), seed=range(24), kernel=KERNELS)
 def test_small_problems_with_repeated_rows_are_certified(n, C, seed, kernel):
     rng = np.random.RandomState(seed)
     X = rng.randint(3, size=(n, 2)).astype(float)
     y = np.where(np.arange(n) % 2 == 0, 1.0, -1.0)
-    fit = train_svm(BinaryProblem(X, y, kernel), C, tol=1e-9).fit
+    fit = judged(train_svm(BinaryProblem(X, y, kernel), C, tol=1e-9).fit, 1e-7, 1e-9)
     assert fit.status is Status.OPTIMAL
     assert -1e-9 <= fit.gap < 1e-5
     assert fit.objective <= C * 2 * min(sum(y > 0), sum(y < 0)) * (1 + 1e-6)  # that of w = 0

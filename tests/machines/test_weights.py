@@ -13,7 +13,7 @@ from sklearn.model_selection import cross_val_score
 from sklearn.svm import SVC
 from sklearn.utils.estimator_checks import estimator_checks_generator
 
-from mmbench.machines import MMRM, MRSVM, RMM, SVM, RSVMMuPlus, RSVMPlus, SigmaSVM
+from mmbench.machines import LDM, MMRM, MRSVM, RMM, SVM, RSVMMuPlus, RSVMPlus, SigmaSVM
 from mmbench.selection import select
 from mmbench.selection.folds import inner_splits
 
@@ -41,6 +41,7 @@ MACHINES = [
     RMM(tol=1e-7, form="relaxed", D=2.0, nu=5.0),
     RMM(tol=1e-7, B=0.8, solver="reference"),
     RMM(tol=1e-7, form="relaxed", D=2.0, nu=5.0, solver="reference"),
+    LDM(tol=1e-7, lambda_1=0.5, lambda_2=0.5),
     SigmaSVM(tol=1e-7, D=0.7),
     SigmaSVM(tol=1e-7, solver="reference"),
     MMRM(),
@@ -159,14 +160,23 @@ def test_a_search_with_balanced_classes_is_a_plain_one(iris):
 
 def test_what_cannot_be_weighted_is_said(iris):
     X, y = iris
-    with pytest.raises(ValueError, match="a grid search allows"):
-        select(SVM(class_weight={"setosa": 2.0}), X, y, {"C": [1, 2]}, folds=3)
     with pytest.raises(ValueError, match="class_weight must map to numbers > 0"):
         SVM(class_weight={"setosa": -1}).fit(X, y)
     with pytest.raises(ValueError, match=r"[Nn]egative"):
         SVM().fit(X, y, sample_weight=-np.ones(150))
     with pytest.raises(ValueError, match="greater than one"):
         SVM().fit(X, y, sample_weight=y == "setosa")
+
+
+def test_a_grid_search_has_the_weights_of_labels(iris):
+    """Equal weights of both classes multiply C."""
+    X, y = (values[50:] for values in iris)
+    weights = dict.fromkeys(np.unique(y), 4.0)
+    weighted = select(SVM(class_weight=weights), X, y, {"C": [0.01, 0.1]}, folds=3)
+    plain = select(SVM(), X, y, {"C": [0.04, 0.4]}, folds=3)
+    one = select(SVM(class_weight={y[0]: 50.0}), X, y, {"C": [0.01, 0.1]}, folds=3)
+    found = [[point["score"] for point in own.scores] for own in (weighted, plain, one)]
+    assert found[0] == found[1] != found[2]
 
 
 @pytest.mark.parametrize("labels", [["a", "b"], ["1", "2"], [1, 2]])

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from mmbench.config.read import config_of
+from mmbench.results.folder import CSV
 from mmbench.results.statistics import z_value
 from results.pages import readings as script
 from results.pages.readings import (
@@ -71,13 +72,12 @@ HEAD = "dataset,kernel,degree,machine,metric,measured,sd,n,in_band,status,note\n
 
 
 @pytest.fixture
-def ran(tmp_path: Path, monkeypatch):
+def ran(tmp_path: Path):
     """Return a function that takes over lines of a run of a reading."""
 
     def collected(reading: str, *lines: str) -> script.Found:
         (tmp_path / reading).mkdir(exist_ok=True)
-        monkeypatch.setattr(script, "read_results", lambda folders, replan: [])
-        monkeypatch.setattr(script, "to_csv", lambda sheets: HEAD + "".join(lines))
+        (tmp_path / reading / CSV).write_text(HEAD + "".join(lines))
         return script.collect(tmp_path)
 
     return collected
@@ -95,7 +95,7 @@ def test_a_run_is_taken_over_and_what_was_known_stays(ran):
     found = ran(
         "mmrm_table1_standard",
         run_of("pima,linear,,svm", 50),
-        "pima,linear,,svm,seconds_training,0.6,,50,,optimal,\n",
+        *(f"pima,linear,,svm,seconds_{stage},0.2,,50,,optimal,\n" for stage in script.STAGES),
         run_of("pima,linear,,m4", 9),
         "pima,linear,,mpm,accuracy_pct,,,,,missing,not run\n",
     )

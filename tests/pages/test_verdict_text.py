@@ -2,20 +2,24 @@
 
 from __future__ import annotations
 
-import csv
-import shutil
+import json
+from collections.abc import Callable, Iterator
+from itertools import product
 from pathlib import Path
+from typing import Any
 
+import pandas as pd
 import pytest
 import yaml
 
 from mmbench.config.read import load_config
 from mmbench.datasets import card_names, load_card
 from mmbench.resources import CONFIGS
-from mmbench.tables.render import COLUMNS
+from mmbench.results.columns import names
+from mmbench.results.folder import CSV, FACTS, SPLITS
 from results.pages import reference_text, verdict_text
 from results.pages.draw_verdict import DRAWS, as_yaml, card_name, draw
-from results.pages.verdict_text import PAGE, Verdict, page, renew
+from results.pages.verdict_text import PAGE, Verdict, page
 
 SETS = [f"keel_{k}" for k in range(8)]
 #: Accuracy, log loss, CPU seconds of selection and of training, by machine and parity of the set.
@@ -26,13 +30,8 @@ RESULTS = {
     "lssvm": [(85.0, 0.6, 1.0, 1.0), (75.0, 0.6, 1.0, 1.0)],
     "mpm": [(83.0, 0.6, 1.0, 1.0)] * 2,
 }
-CERTIFICATES = """
-**Certificates of all fits: relative duality gaps, violations of constraints**
-
-| machine | fits                   | gaps above tolerance |
-| ------- | ---------------------- | -------------------: |
-| RMM     | 1 inaccurate, 7 optimal |               1 of 8 |
-"""
+#: Certificates of all fits of the RMM.
+TOTALS = {"gaps_above_tolerance": 1, "n_gaps": 40}
 
 
 @pytest.mark.parametrize("name", [name for name in card_names() if name.startswith("keel_")])
@@ -46,25 +45,40 @@ def reference(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """Return a folder of reference tables with a small verdict of invented numbers."""
     folder = tmp_path / "verdict"
     folder.mkdir()
-    with (folder / "table.csv").open("w", newline="") as file:
-        table = csv.DictWriter(file, COLUMNS, restval="")
-        table.writeheader()
-        for k, name in enumerate(SETS):
-            for machine, results in RESULTS.items():
-                table.writerows(_cell(name, machine, *results[k % 2]))
-    (folder / "table.md").write_text(CERTIFICATES)
+    cells = [row for k, name in enumerate(SETS) for row in _cells(name, k % 2)]
+    cells += [{"machine": "rmm", "metric": name, "measured": n} for name, n in TOTALS.items()]
+    pd.DataFrame(cells).reindex(columns=names("cells")).to_csv(folder / CSV, index=False)
+    pd.DataFrame(_splits()).to_csv(folder / SPLITS, index=False)
+    facts = {"plan": {"name": "verdict", "uses": {"rmm": "svm"}}}
+    (folder / FACTS).write_text(json.dumps(facts))
     for module in (reference_text, verdict_text):
         monkeypatch.setattr(module, "REFERENCE", tmp_path)
     return tmp_path
 
 
-def _cell(name: str, machine: str, accuracy: float, loss: float, selection: float, training: float):
-    values = {"accuracy_pct": accuracy, "log_loss": loss, "seconds_test": 0.0}
-    values |= {"seconds_selection": selection, "seconds_training": training, "selected_C": 1.0}
-    note = {"selected_C": "at the lower end of its grid in 2 of 5 choices"}
-    for metric, value in values.items():
-        row = {"dataset": name, "kernel": "linear", "machine": machine, "n": 5, "status": "optimal"}
-        yield row | {"metric": metric, "measured": value, "note": note.get(metric, "")}
+def _cells(name: str, parity: int) -> Iterator[dict[str, Any]]:
+    for machine, results in RESULTS.items():
+        stages = ("selection", "training", "test")
+        metrics = ("accuracy_pct", "log_loss", *(f"seconds_{stage}" for stage in stages))
+        for metric, value in zip(metrics, (*results[parity], 0.0), strict=True):
+            row = {"dataset": name, "kernel": "linear", "machine": machine, "n": 5}
+            yield row | {"metric": metric, "measured": value, "status": "optimal"}
+
+
+def _splits() -> Iterator[dict[str, Any]]:
+    """Yield five splits per cell, two of them with the smallest value of the grid."""
+    for (k, name), machine, fold in product(enumerate(SETS), RESULTS, range(1, 6)):
+        split = {"dataset": name, "kernel": "linear", "machine": machine, "repeat": 1, "fold": fold}
+        split |= {"seed": 0, "split_hash": fold, "accuracy_pct": RESULTS[machine][k % 2][0]}
+        fits = {"inaccurate" if (machine, k, fold) == ("rmm", 0, 1) else "optimal": 1}
+        objects = {"fits": fits, "chosen": [{"C": 1 if fold < 3 else 2}], "grid": {"C": [1, 2, 4]}}
+        yield split | {name: json.dumps(value) for name, value in objects.items()}
+
+
+def change(reference: Path, file: str, how: Callable[[pd.DataFrame], None]) -> None:
+    frame = pd.read_csv(reference / "verdict" / file)
+    how(frame)
+    frame.to_csv(reference / "verdict" / file, index=False)
 
 
 def test_the_page_is_what_the_tables_and_the_template_say() -> None:
@@ -108,53 +122,43 @@ def test_ends_of_grids_wins_and_fits_are_counted_over_the_data_sets(reference) -
     assert verdict.ends("rmm") == [("C", 16, 40)]
     assert str(verdict.against(("linear", None), "lssvm", "accuracy_pct").counts) == "4/0/4"
     text = page()
-    assert "| RMM | C 16 of 40 | 1 inaccurate, 7 optimal | 1 of 8 |" in text
+    assert "| RMM | C 16 of 40 | 1 inaccurate, 39 optimal | 1 of 40 |" in text
     assert "8 comparisons with the SVM" in text
 
 
 def test_a_parameter_that_some_splits_choose_by_a_word_has_no_count(reference) -> None:
-    path = reference / "verdict" / "table.csv"
-    lines = path.read_text().splitlines()
-    k = next(k for k, line in enumerate(lines) if ",rmm,selected_C," in line)
-    lines[k] = lines[k].replace(",5,", ",4,")
-    path.write_text("\n".join(lines))
+    def worded(splits: pd.DataFrame) -> None:
+        splits.loc[splits.index[splits.machine == "rmm"][3], "chosen"] = '[{"C": "sqrt"}]'
+
+    change(reference, SPLITS, worded)
     assert Verdict("verdict").ends("rmm") == []
     assert Verdict("verdict").ends("klda") == [("C", 16, 40)]
 
 
 def test_large_ratios_of_time_are_numbers(reference) -> None:
-    path = reference / "verdict" / "table.csv"
-    path.write_text(
-        path.read_text().replace("klda,seconds_selection,0.5", "klda,seconds_selection,612")
-    )
+    def longer(cells: pd.DataFrame) -> None:
+        of_klda = (cells.machine == "klda") & (cells.metric == "seconds_selection")
+        cells.loc[of_klda, "measured"] = 612
+
+    change(reference, CSV, longer)
     verdict = Verdict("verdict")
     assert verdict.times(("linear", None), "klda") == ("120", "120 to 120")
     assert verdict.advice("klda") == "as good as the SVM by all metrics, not faster"
 
 
 def test_a_cell_without_a_result_is_told(reference) -> None:
-    path = reference / "verdict" / "table.csv"
-    path.write_text(
-        path.read_text().replace(
-            "keel_0,linear,,rmm,accuracy_pct,83.0", "keel_0,linear,,rmm,accuracy_pct,"
-        )
-    )
+    def without_one(frame: pd.DataFrame) -> None:
+        lost = (frame.dataset == "keel_0") & (frame.machine == "rmm")
+        if "metric" in frame:
+            frame.loc[lost & (frame.metric == "accuracy_pct"), "measured"] = None
+        else:
+            frame.loc[lost, "accuracy_pct"] = None
+
+    for file in (CSV, SPLITS):
+        change(reference, file, without_one)
     text = page()
     assert "1 of the 40 cells have no result" in text
     assert "| *data sets* | *7* | *8* |" in text
-
-
-def test_tables_are_renewed_without_the_rows_that_no_page_reads(reference) -> None:
-    path = reference / "verdict" / "table.csv"
-    whole = path.read_text()
-    path.write_text(whole + whole.splitlines()[1].replace("accuracy_pct", "n_ties") + "\n")
-    run = reference / "runs" / "verdict"
-    shutil.copytree(reference / "verdict", run)
-    renew(run)
-    assert "n_ties" in (run / "table.csv").read_text()
-    assert "n_ties" not in path.read_text()
-    assert path.read_text().count("selected_C") == 40
-    assert "(../results/reference/verdict/time_and_accuracy.svg)" in page()
 
 
 @pytest.mark.parametrize("name", DRAWS)

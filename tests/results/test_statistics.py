@@ -4,16 +4,26 @@ from __future__ import annotations
 
 import math
 
+import numpy as np
+import pandas as pd
 import pytest
+from helpers.examples import examples
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mmbench.results.statistics import counting_sd, difference_se, z_value
+from mmbench.results.statistics import (
+    counting_sd,
+    difference_se,
+    rank_machines,
+    rank_stability,
+    z_value,
+)
 
 
-@given(st.integers(2, 2000), st.data())
-def test_counting_deviation_is_that_of_zero_one_losses(n: int, data: st.DataObject) -> None:
-    errors = data.draw(st.integers(0, n))
+@given(st.integers(2, 2000), st.floats(0, 1))
+@examples(n=(2, 3, 100, 2000), share=(0.0, 0.01, 0.5, 1.0))
+def test_counting_deviation_is_that_of_zero_one_losses(n: int, share: float) -> None:
+    errors = round(share * n)
     rate = errors / n
     assert counting_sd(errors, n) == pytest.approx(math.sqrt(n * rate * (1 - rate)))
 
@@ -36,3 +46,22 @@ def test_errors_of_a_difference(sd, n, n_published, counting, same, se) -> None:
 def test_binary_rounding_of_decimals_moves_nothing_over_the_edge() -> None:
     assert z_value(87.1, 87.3, 0.1) == 2.0
     assert z_value(87.1, 87.31, 0.1) > 2.01
+
+
+def test_stability_of_ranks_lies_between_certain_and_random_orders():
+    values = pd.DataFrame(
+        {"a": [80.0, 70, 60, 90], "b": [79.9, 69, 59, 89], "c": [80.1, 68, 58, 88]}
+    )
+    exact = rank_stability(values, np.zeros((4, 3, 3)))
+    assert exact.mean_rank.to_dict() == rank_machines(values).means
+    assert list(exact.index) == ["a", "b", "c"]
+    # how often a draw of four contains the first data set: three times or more, twice or more
+    assert exact.p_first["c"] == pytest.approx(13 / 256, abs=0.015)
+    assert exact.p_turn["b"] == pytest.approx(67 / 256, abs=0.03)
+    noisy = rank_stability(values, np.tile(1e6 * np.eye(3), (4, 1, 1)))
+    assert noisy.p_first.to_numpy() == pytest.approx(np.full(3, 1 / 3), abs=0.04)
+    assert noisy.p_turn[:-1].to_numpy() == pytest.approx(np.full(2, 1 / 2), abs=0.04)
+    assert (noisy.place_low.max(), noisy.place_high.min()) == (1, 3)
+    equal = rank_stability(values.assign(b=values.a, c=values.a), np.zeros((4, 3, 3)))
+    assert equal.p_first.to_list() == pytest.approx([1 / 3] * 3)
+    assert set(equal.place_low) == {2.0}

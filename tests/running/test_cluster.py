@@ -479,3 +479,14 @@ def test_a_script_restores_its_environment_or_is_told_what_it_lacks(guard: str, 
     else:
         *_, last = done.stderr.strip().splitlines()
         assert "no worker can be started" in last and "if __name__ == '__main__':" in last
+
+
+def test_only_holders_of_the_certificates_can_connect(monkeypatch):
+    said: list[str] = []
+    monkeypatch.setitem(sys.modules, "cryptography", None)
+    assert cluster._certificates(said.append) is None
+    assert "pip install cryptography" in said[0]
+    monkeypatch.undo()
+    pytest.importorskip("cryptography", reason="needs the package cryptography")
+    security = cluster._certificates(said.append)
+    assert security.require_encryption and len(said) == 1

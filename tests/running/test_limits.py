@@ -160,7 +160,8 @@ def stopped(job, status=Status.TIME_LIMIT, **limits):
 
 
 @pytest.mark.parametrize(
-    ("stage", "word"), [(None, "preparation"), ("warm_up", "compiling"), ("test", "test")]
+    ("stage", "word"),
+    [(None, "preparation"), ("warm_up", "a first training on 24 rows"), ("test", "test")],
 )
 def test_the_reason_names_the_stage_in_words(stage, word):
     said = what_stopped(Status.TIME_LIMIT, Limits(time=2), {"stage": stage, "seconds": 7.1})

@@ -37,12 +37,6 @@ def test_class_weights_in_a_grid_of_the_rmm_have_their_own_svm():
     assert len(set(found)) > 1
 
 
-def test_class_weights_by_label_in_a_grid_are_refused():
-    X, y = overlapping(40)
-    with pytest.raises(ValueError, match="no class weights by label"):
-        select(SVM(), X, y, {"class_weight": [{0: 1.0, 1: 5.0}, "balanced"]})
-
-
 @pytest.mark.parametrize("code", [99_999.0, 999_999.0, 1e12])
 @pytest.mark.parametrize("make", [SVM, RMM])
 def test_a_search_on_columns_with_huge_codes_has_the_scores_of_single_fits(make, code):

@@ -6,6 +6,7 @@ import tracemalloc
 
 import numpy as np
 import pytest
+from helpers.examples import examples
 from hypothesis import given
 from hypothesis import strategies as st
 from sklearn.base import clone
@@ -24,6 +25,7 @@ GRIDS = {
     "rmm": {"C": [0.3, 30.0], "B_fraction": [1.0, 0.5, 0.1]},
     "mmrm": {"C": [0.3, 30.0]},
     "sigma_svm": {"C": [0.3, 30.0], "D": [0.0, 0.5, 0.99]},
+    "ldm": {"C": [0.3, 30.0], "lambda_1": [0.0, 0.5], "lambda_2": [0.0, 0.5]},
     "klda": {"eta": [1e-4, 1e-2, 1.0]},
     "mamc_b": {"Cm": [0.3, 1.0, 2.0]},
     "emamc": {"C": [0.3, 30.0, 2000.0]},
@@ -205,6 +207,10 @@ def test_an_empty_axis_is_refused(wine):
     st.lists(st.tuples(st.sampled_from([1, 10]), st.sampled_from([0.1, 0.2])), min_size=1),
     st.integers(0, 3),
 )
+@examples(
+    pairs=([(1, 0.1)], [(10, 0.2), (1, 0.1), (10, 0.1)], [(1, 0.2), (1, 0.1), (1, 0.2)]),
+    seed=range(4),
+)
 def test_ties_are_decided_by_preference_alone(pairs, seed):
     points = [{"C": c, "gamma": g} for c, g in pairs]
     order = np.random.RandomState(seed).permutation(len(points))
@@ -256,11 +262,14 @@ AXES = {
     "B_fraction": (1.0, 0.1, 0.5),
     "D": (0.9, 0.0, 0.5),
     "Cm": (0.2, 1.0, 5.0),
+    "lambda_1": (0.5, 0.0, 0.1),
+    "lambda_2": (0.5, 0.0, 0.1),
 }
 AXES_OF = {
     "svm": ("C", "gamma"),
     "rmm": ("C", "gamma", "B_fraction"),
     "sigma_svm": ("C", "gamma", "D"),
+    "ldm": ("C", "gamma", "lambda_1", "lambda_2"),
     "mmrm": ("C_factor", "gamma"),
     "klda": ("eta", "gamma"),
     "lssvm": ("C", "gamma"),
@@ -302,6 +311,13 @@ def test_C_goes_before_gamma_and_gamma_before_the_ridge(name, chosen, other):
 
 
 @given(st.lists(st.fixed_dictionaries({"C": st.floats(1, 9), "gamma": st.sampled_from([1, 2])})))
+@examples(
+    points=(
+        [],
+        [{"C": 1.0, "gamma": 2}],
+        [{"C": c, "gamma": g} for c in (1.0, 9.0, 1.0) for g in (2, 1)],
+    )
+)
 def test_groups_partition_the_points(points):
     members = [k for _, group in group_by_kernel(points) for k in group]
     assert sorted(members) == list(range(len(points)))

@@ -87,3 +87,12 @@ def test_the_copy_of_scikit_learn_serves_without_the_package(kernel, data, monke
     monkeypatch.setattr("mmbench.solvers.libsvm_.find_spec", lambda name: None)
     monkeypatch.setitem(sys.modules, "libsvm", None)
     assert solve_libsvm(dual, y, 2.0, tol=1e-8).value == pytest.approx(expected.value, rel=1e-6)
+
+
+@pytest.mark.parametrize("solver", ["libsvm", "sklearn"])
+def test_a_tolerance_that_needs_no_step_gives_no_support_vector(solver, data):
+    if solver == "libsvm":
+        pytest.importorskip("libsvm", reason="needs the extra mmbench[solvers]")
+    X, y = data
+    found = solve_libsvm(svm_dual(X @ X.T, y, 2.0), y, 2.0, tol=100.0, solver=solver)
+    assert not found.u.any() and np.isfinite(found.bound)

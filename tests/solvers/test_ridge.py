@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from helpers.examples import examples
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -32,6 +33,13 @@ def symmetric(n: int, rank: int, seed: int) -> tuple[np.ndarray, np.ndarray]:
     seed=st.integers(0, 99),
 )
 @settings(max_examples=60, deadline=None)
+@examples(
+    n=(2, 3, 11, 40),
+    rank=(1, 7, 50),
+    squared=(False, True),
+    by_features=(False, False, True, True),
+    seed=range(16),
+)
 def test_a_path_solves_the_bordered_systems(n, rank, squared, by_features, seed):
     """Also with more features than rows, and with directions of no extent."""
     factor, gram = symmetric(n, rank, seed)

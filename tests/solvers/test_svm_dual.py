@@ -5,9 +5,11 @@ from __future__ import annotations
 import subprocess
 import sys
 from dataclasses import replace
+from itertools import product
 
 import numpy as np
 import pytest
+from helpers.examples import examples
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import sparse
@@ -41,6 +43,11 @@ problems = st.builds(
     seed=st.integers(0, 10**6),
 )
 
+PROBLEMS = [
+    random_problem(*sizes, seed)
+    for seed, sizes in enumerate(product((2, 3, 10, 25), (1, 6), (1, 2, 3)))
+]
+
 
 def optimum(problem):
     """Return the optimal value by Clarabel: u is the sum of its shares of the pieces."""
@@ -69,6 +76,7 @@ def objective(problem, u):
 
 @given(problems)
 @settings(max_examples=100, deadline=None)
+@examples(problem=PROBLEMS)
 def test_reaches_the_optimum_of_an_interior_point(problem):
     found = solve_smo(problem, tol=1e-9)
     assert found.status is Status.OPTIMAL
@@ -79,6 +87,7 @@ def test_reaches_the_optimum_of_an_interior_point(problem):
 
 @given(problems)
 @settings(max_examples=50, deadline=None)
+@examples(problem=PROBLEMS[:8])
 def test_slopes_on_both_sides_hold_minus_f(problem):
     """The optimality condition, from its definition: -f(x_i) is a subgradient of phi_i at u_i."""
     found = solve_smo(problem, tol=1e-9)
@@ -96,6 +105,7 @@ def test_slopes_on_both_sides_hold_minus_f(problem):
 
 @given(problems, st.integers(0, 1000))
 @settings(max_examples=50, deadline=None)
+@examples(problem=PROBLEMS, seed=range(7))
 def test_any_start_gives_the_same_optimum(problem, seed):
     start = 3 * np.random.RandomState(seed).normal(size=len(problem.gram))
     cold, warm = solve_smo(problem, tol=1e-9), solve_smo(problem, start, tol=1e-9)
@@ -104,6 +114,7 @@ def test_any_start_gives_the_same_optimum(problem, seed):
 
 @given(problems, st.integers(0, 1000))
 @settings(max_examples=50, deadline=None)
+@examples(problem=PROBLEMS, seed=range(7))
 def test_a_feasible_vector_stays_what_it_is(problem, seed):
     u = problem.feasible(3 * np.random.RandomState(seed).normal(size=len(problem.gram)))
     assert problem.violation(u) < 1e-12
@@ -113,6 +124,7 @@ def test_a_feasible_vector_stays_what_it_is(problem, seed):
 
 @given(problems, st.integers(0, 1000))
 @settings(max_examples=50, deadline=None)
+@examples(problem=PROBLEMS, seed=range(7))
 def test_newton_steps_never_climb(problem, seed):
     start = problem.feasible(np.random.RandomState(seed).normal(size=len(problem.gram)))
     moved, decision = start.copy(), problem.gram @ start
@@ -245,6 +257,7 @@ def test_pima_with_a_linear_kernel_is_solved(real_data, C):
 
 @given(problems, st.integers(0, 1000))
 @settings(max_examples=50, deadline=None)
+@examples(problem=PROBLEMS, seed=range(7))
 def test_losses_are_the_conjugates_of_the_costs(problem, seed):
     """The largest of ``-f u - phi(u)`` over all knots, row by row."""
     f = 2 * np.random.RandomState(seed).normal(size=len(problem.gram))
@@ -258,6 +271,7 @@ def test_losses_are_the_conjugates_of_the_costs(problem, seed):
 
 @given(problems, st.integers(0, 1000), st.floats(0.0, 3.0))
 @settings(max_examples=100, deadline=None)
+@examples(problem=PROBLEMS, seed=range(7), other=(0.0, 0.3, 1.0, 3.0))
 def test_no_multiple_of_the_decisions_costs_less_than_the_best(problem, seed, other):
     random = np.random.RandomState(seed)
     f, norm = 2 * random.normal(size=len(problem.gram)), random.exponential()
@@ -280,6 +294,7 @@ def test_a_bound_on_the_decisions_bounds_the_multiple():
 
 @given(problems)
 @settings(max_examples=50, deadline=None)
+@examples(problem=PROBLEMS)
 def test_value_and_bound_enclose_the_optimum_at_any_point(problem):
     """Also far from the optimum, where a few steps end."""
     found = solve_smo(problem, tol=1e-9, max_iter=2)

@@ -12,6 +12,9 @@ from helpers.drawn import figure
 
 from mmbench.errors import UserError
 from mmbench.machines import MACHINES
+from mmbench.resources import REFERENCE
+from mmbench.results.folder import read_reference
+from mmbench.tables.figures import draw_figure
 from mmbench.tables.figures.style import (
     COLOURS,
     COLUMN,
@@ -122,3 +125,12 @@ def test_data_sets_have_readable_and_distinct_names() -> None:
         "ida_german": "ida_german",
         "my_table": "my_table",
     }
+
+
+def test_panels_are_stacked_in_a_narrow_figure(tmp_path) -> None:
+    results, heights = read_reference(REFERENCE / "m4_table2"), []
+    for width in (PAGE, COLUMN):
+        draw_figure("published", results, tmp_path / "one.svg", width=width)
+        text = (tmp_path / "one.svg").read_text()
+        heights += map(float, re.findall(r'<svg [^>]*?height="([\d.]+)pt"', text))
+    assert heights[1] == pytest.approx(2 * heights[0])

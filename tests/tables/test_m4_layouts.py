@@ -61,13 +61,13 @@ def test_the_mark_of_a_draw_allows_for_its_own_deviation(results):
 
 def test_the_means_of_a_table_are_tested_with_and_without_the_correction(results):
     errors = {"m4": 1, "svm": 2, "mpm": 2}
-    heart = made(results, "m4_table2", ["heart", "vote"], "linear", errors, 30, 270)
+    heart = made(results, "m4_table2", ["heart", "vote"], "linear", errors, 30, 270, repeats=6)
     text = table(heart.folder)
     assert cells_of(text, "Heart-disease")[:2] == ["Heart-disease", "measured"]
-    gaps = [100 / 30 * d for d in (1, 0, 1, 0)]
+    gaps = [100 / 30 * d for d in (1, 0) * 3]
     row = cells_of(text, "Heart-disease", nth=1)
-    score = np.mean(gaps) / (np.std(gaps, ddof=1) * np.sqrt(1 / 4 + 30 / 270))
-    plain, corrected = ttest_1samp(gaps, 0).pvalue, 2 * t.sf(score, 3)
+    score = np.mean(gaps) / (np.std(gaps, ddof=1) * np.sqrt(1 / 6 + 30 / 270))
+    plain, corrected = ttest_1samp(gaps, 0).pvalue, 2 * t.sf(score, 5)
     assert row[1:4] == ["+1.67", f"{plain:.3f}", f"{corrected:.3f}"]
     assert row[-1] == "yes"
     assert cells_of(text, "Best")[2:] == ["2", "0", "0"]

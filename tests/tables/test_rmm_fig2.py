@@ -157,7 +157,7 @@ def test_a_figure_of_one_size_is_refused(results, finished, tmp_path):
         figure("rmm_fig2", experiment.folder, tmp_path / "fig2.png")
 
 
-@pytest.mark.parametrize(("name", "value"), [(None, "98"), ("", ""), ("usps", "98")])
+@pytest.mark.parametrize(("name", "value"), [(None, "98.0"), ("", ""), ("usps", "98.0")])
 def test_a_data_set_is_compared_with_the_lines_of_its_published_name(results, name, value):
     published_as = {} if name is None else {"usps": name}
     experiment = results.experiment("own", layout="mmrm_table2", published_as=published_as)

@@ -14,7 +14,7 @@ from mmbench.commands.outputs import export
 from mmbench.errors import Status
 from mmbench.jobs.identity import fingerprint
 from mmbench.jobs.store import CONFIG, PLAN, RecordStore
-from mmbench.tables.frame import COLUMNS
+from mmbench.results.columns import names
 
 
 def cell(experiment, machine: str, metric: str, **options):
@@ -298,7 +298,7 @@ def test_a_doubtful_published_value_is_shown_but_not_compared(results) -> None:
     row = cell(experiment, "m4", "accuracy_pct")
     assert row.published == 87.3
     assert row.in_band is None
-    assert "no target" in row.note
+    assert "no target" in row.objection
 
 
 def test_data_sets_with_one_published_name_are_all_compared(results) -> None:
@@ -383,25 +383,16 @@ def test_without_a_plan_the_last_version_counts_and_what_was_built_on_it(old) ->
     assert "90.0" in table(experiment.folder)
 
 
-def test_a_valid_configuration_replaces_a_missing_plan(old) -> None:
-    experiment, _ = old
-    assert "not run" not in table(experiment.folder)
-    text = "name: own\ndatasets: [pima]\nprotocol: {test: {holdout: 0.1}, repeats: 1}\n"
-    (experiment.folder / "experiment.yaml").write_text(text + "machines: {svm:, rmm:}\n")
-    assert "not run" in table(experiment.folder)
-
-
-def test_an_unknown_number_of_splits_is_no_error(results) -> None:
-    """Without a plan, the number of rows that are left out once is unknown."""
-    experiment = results.experiment("own")
-    for repeat in range(3):
-        experiment.add(experiment.job("pima", "svm", repeat=repeat, rule="leave_one_out"))
+def test_without_a_plan_the_text_of_the_configuration_names_labels_and_order(results) -> None:
+    experiment = results.experiment("own", machines=["svm", "rmm"], datasets=["pima"])
+    for machine in ("svm", "rmm"):
+        experiment.add(experiment.job("pima", machine))
     (experiment.folder / PLAN).unlink()
-    text = "name: own\ndatasets: [pima]\nprotocol: {test: leave_one_out}\n"
-    (experiment.folder / CONFIG).write_text(text + "kernel: rbf\nmachines: {svm:, rmm:}\n")
-    row = cell(experiment, "rmm", "accuracy_pct")
-    assert (row.measured, row.status, row.note) == (None, "missing", "not run")
-    assert cell(experiment, "svm", "accuracy_pct").n == 3
+    text = "machines: {rmm: {label: Mine}, svm: {estimator: 'os:getcwd'}}\nlayout: machines\n"
+    (experiment.folder / CONFIG).write_text(text)
+    shown = table(experiment.folder)
+    assert shown.index("| Mine ") < shown.index("| svm ") and "selected |" in shown
+    assert "No plan.json: table cells without records are not shown." in shown
 
 
 @pytest.mark.parametrize("damage", ["{", "{}", "[" * 100_000])
@@ -462,7 +453,7 @@ def test_a_table_that_lacks_a_compared_value_has_no_mark(tmp_path) -> None:
         {**place, "machine": f"m{k}", "in_band": True, "half_width": 2.0, **numbers}
         for k, numbers in enumerate(values)
     ]
-    pd.DataFrame(rows, columns=[*COLUMNS]).to_csv(tmp_path / "table.csv", index=False)
+    pd.DataFrame(rows, columns=[*names("cells")]).to_csv(tmp_path / "table.csv", index=False)
     assert "Compared cells: 1, of these 0 ✓, 1 ~, 0 ✗." in table(tmp_path, layout="generic")
 
 
@@ -475,7 +466,7 @@ def test_published_differences_are_looked_for_here(tmp_path) -> None:
     }
     place = {"dataset": "a", "kernel": "rbf", "metric": "accuracy_pct", "status": "optimal"}
     rows = [{**place, "machine": machine, **numbers} for machine, numbers in values.items()]
-    frame = pd.DataFrame(rows, columns=[*COLUMNS])
+    frame = pd.DataFrame(rows, columns=[*names("cells")])
     frame.to_csv(tmp_path / "table.csv", index=False)
     # All three differ in print; here the M4 is hardly better than the SVM, and worse than the RMM.
     text = table(tmp_path, layout="generic")
@@ -488,26 +479,7 @@ def test_published_differences_are_looked_for_here(tmp_path) -> None:
 
 def test_the_csv_has_exactly_the_documented_columns(usps) -> None:
     frame = pd.read_csv(io.StringIO(table(usps.folder, fmt="csv")))
-    assert tuple(frame.columns) == COLUMNS
-    assert (
-        *("experiment", "dataset", "kernel", "degree", "machine", "metric", "measured", "sd"),
-        *(
-            "se",
-            "n",
-            "published",
-            "published_spread",
-            "half_width",
-            "z",
-            "in_band",
-            "mark",
-            "version",
-            "fingerprint",
-            "status",
-            "note",
-            "half_width_published_se",
-            "in_band_published_se",
-        ),
-    ) == COLUMNS
+    assert list(frame.columns) == [name for name in names("cells") if name != "size"]
     assert not frame.duplicated(["dataset", "kernel", "degree", "machine", "metric"]).any()
     timing = {"seconds_selection", "seconds_training", "seconds_test"}
     assert timing | {"accuracy_pct", "errors_count", "errors_expected"} <= set(frame["metric"])
@@ -543,5 +515,5 @@ def test_a_table_counts_records_of_other_code_and_without_a_fingerprint(results)
     assert "Records without a fingerprint of the code: 1." in text
     names = f"SVM (rbf) 4, {codes[0]['fingerprint']}; SVM (rbf) 4, old"
     assert f"Code of the machines (version, fingerprint of the sources): {names}." in text
-    rows = list(csv.DictReader(io.StringIO(table(experiment.folder, "csv"))))
-    assert {row["fingerprint"] for row in rows} == {f"{codes[0]['fingerprint']} old"}
+    rows = rows_of(experiment.folder)
+    assert {row.fingerprint for row in rows} == {f"{codes[0]['fingerprint']} old"}

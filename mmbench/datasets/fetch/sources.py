@@ -39,7 +39,7 @@ from mmbench.datasets.dataset import Parsed
 from mmbench.datasets.generators import generate
 from mmbench.datasets.parsers import PARSERS
 from mmbench.datasets.parsers.images import describe, in_pairs
-from mmbench.datasets.parsers.text import is_number
+from mmbench.datasets.parsers.text_files import is_number
 from mmbench.errors import UserError, converted
 
 #: Environment variables that set two time limits in seconds: the maximum time without data from the

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mmbench.datasets.dataset import Parsed, Rows
-from mmbench.datasets.parsers.text import delimited, in_parts, read_bytes
+from mmbench.datasets.parsers.text_files import delimited, in_parts, read_bytes
 from mmbench.errors import converted
 
 

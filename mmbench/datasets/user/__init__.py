@@ -10,7 +10,6 @@ import numpy as np
 
 from mmbench.datasets.dataset import Dataset, DatasetRef, Parsed
 from mmbench.datasets.fetch import NoAnswer, NotAvailable, Places
-from mmbench.datasets.user.columns import user_dataset
 from mmbench.datasets.user.formats import (
     DenseTable,
     SparseTable,
@@ -22,11 +21,12 @@ from mmbench.datasets.user.formats import (
 from mmbench.datasets.user.keys import FileOptions as FileOptions
 from mmbench.datasets.user.keys import UserTable as UserTable
 from mmbench.datasets.user.keys import knows_target
+from mmbench.datasets.user.table_columns import user_dataset
 from mmbench.errors import UserError, converted
 
 #: Version of the functions that read tables, part of the hash of a user's data. If a change of the
 #: code changes the values that are read, READER must be increased.
-READER = 6
+READER = 7
 #: Accepted values of the key ``target`` if the format of a table defines the labels (npz, svmlight,
 #: scikit-learn).
 OWN_TARGETS = (None, "target", "y", -1)

@@ -22,8 +22,7 @@ from numpy.typing import NDArray
 
 from mmbench.datasets.fetch import Places
 from mmbench.datasets.fetch.sources import bounded_urlopen, download_arff
-from mmbench.datasets.parsers.arrays import read_npz
-from mmbench.datasets.parsers.frames import (
+from mmbench.datasets.parsers.arff_files import (
     BLANKS,
     MOST_CELLS,
     QUOTED_OR_NOT,
@@ -40,7 +39,8 @@ from mmbench.datasets.parsers.frames import (
     without_bytes,
     wrong_fields,
 )
-from mmbench.datasets.parsers.text import UNPACKERS, TooLarge, read_bytes, read_svmlight
+from mmbench.datasets.parsers.arrays import read_npz
+from mmbench.datasets.parsers.text_files import UNPACKERS, TooLarge, read_bytes, read_svmlight
 from mmbench.datasets.user.keys import SVMLIGHT, FileOptions, inner_path
 from mmbench.errors import converted, did_you_mean, extra
 
@@ -52,9 +52,11 @@ if TYPE_CHECKING:
 NO_NAMES: Mapping[str, Any] = MappingProxyType({})
 #: Pattern of the beginning of an svmlight file: a label, and at least three features.
 SVMLIGHT_LINE = rb"[+-]?[0-9.]+([ \t]+(qid|[0-9]+):[^\s:,]+){3,}\s"
+#: Pattern of the beginning of an ARFF file. KEEL gives such files the suffix ``.dat``.
+ARFF = re.compile(r"\s*(%[^\n]*\n\s*)*@relation\b", re.I)
 #: Names of file formats that cannot be read, with advice. The keys are patterns of the first bytes
 #: of a file. The patterns do not match CSV headers such as ``[ID],x`` or ``MATLAB_score,x``. A file
-#: is accepted if the advice contains the suffix of its name, such as ``.arff``.
+#: is accepted if the advice contains the suffix of its name, such as ``.svm``.
 OTHER_FORMATS = {
     b"\xd0\xcf\x11\xe0": "an Excel workbook; save it as CSV",
     b"PK\x03\x04": "an archive or an Excel workbook; unpack it, or save it as CSV",
@@ -68,7 +70,6 @@ OTHER_FORMATS = {
     rb'\{\s*"|\[\s*["{\[]': "JSON; save it as CSV",
     rb"\(\xb5/\xfd": "a Zstandard file; unpack it",
     rb"version https://git-lfs": "a pointer of Git LFS; fetch the file by 'git lfs pull'",
-    rb"(?i)(%[^\n]*\n\s*)*@relation\b": "ARFF text; let its name end in .arff",
     SVMLIGHT_LINE: "svmlight text; let its name end in .svm or .svmlight or .libsvm",
 }
 #: Words that denote a missing value in a CSV file by default. The words "None" and "null", which
@@ -86,7 +87,7 @@ BYTE_ORDERS = {
 #: Options that have an effect only on CSV files.
 OF_CSV = frozenset({"header", "separator", "skip_lines"})
 #: Name that `pandas.read_csv` gives to a first column without a name. `DataFrame.to_csv` writes the
-#: row numbers, the index of the data frame, as such a column.
+#: row numbers, the index of the data frame, as such a column, and R writes the names of the rows.
 ROW_NUMBERS = "Unnamed: 0"
 #: Number of bytes at the beginning of a file that are used to recognise the file format.
 START = 4096
@@ -133,9 +134,9 @@ class SparseTable(NamedTuple):
 def read_file(path: Path, options: FileOptions, target: Column | None) -> DenseTable | SparseTable:
     """Read a file as a table.
 
-    The format of a binary file is recognised from the first bytes, and the format of a text file
-    from the suffix of the path. `target` is the column of class labels, or None if the file format
-    defines the labels.
+    The format of a binary or ARFF file is recognised from its beginning, and the format of another
+    text file from the suffix of the path. `target` is the column of class labels, or None if the
+    file format defines the labels.
 
     Raises
     ------
@@ -164,10 +165,10 @@ def read_file(path: Path, options: FileOptions, target: Column | None) -> DenseT
     if suffix in SVMLIGHT:
         return _svmlight(content.removeprefix(codecs.BOM_UTF8), options.max_columns, most)
     text = _decoded(content, options.encoding)
-    if suffix != ".arff":
+    if suffix != ".arff" and not ARFF.match(text):
         frame = read_csv(text, options, target)
-        numbers = (ROW_NUMBERS,) if _distinct_integers(frame.get(ROW_NUMBERS)) else ()
-        return DenseTable(frame, _label(target, [*frame]), ignored=numbers, idle=frozenset())
+        ignored = (ROW_NUMBERS,) if _are_row_names(frame.get(ROW_NUMBERS)) else ()
+        return DenseTable(frame, _label(target, [*frame]), ignored=ignored, idle=frozenset())
     given = options.missing or (), options.max_columns, options.row_weights
     frame, nominal = read_arff(text, *given)
     return DenseTable(frame, _label(target, list(frame.columns)), nominal, idle=OF_CSV)
@@ -203,14 +204,20 @@ def read_csv(text: str, options: FileOptions, target: Column | None) -> pd.DataF
         first, body, found = comma if len(comma[0]) > 1 else (first, body, found)
     check_width(len(first), options.max_columns)
     names = [" ".join(name.split()) for name in first]
+    # the record after the first one, which may be preceded by blank lines
+    row, *_ = _first_record(re.sub(r"^\s*\n", "", body), " " if found == BLANKS else found, decimal)
+    n, n_fields = len(names), len(row or names)
+    fault = "" if n_fields == n else wrong_fields(n, 2 - options.header, n_fields)
+    if found == BLANKS and row[1:] and all(cell.endswith((",", ";")) for cell in row[:-1]):
+        fault = f"the first line has blanks between fields, and the next line has {row[0][-1]!r}"
+        n_fields = n  # the blanks do not separate fields
     if options.header:
-        n, n_fields = len(names), next(field_counts(body, found), len(names))
-        fault = "" if n_fields == n else wrong_fields(n, 1, n_fields)
         with converted(fault, ValueError, to=ValueError):
-            if n_fields == n + 1:  # each row begins with a row name, or ends with a separator
+            if n_fields == n + 1 and (options.index == 1 or not row[-1]):
                 names = ["", *names] if options.index == 1 else [*names, ""]
-            elif fault:
-                raise ValueError(not_names(options))
+            elif fault:  # R writes no name of the column of row names
+                first_names = f"if the first field names the row, {setting('index', 1)}; "
+                raise ValueError(first_names * (n_fields == n + 1) + not_names(options))
             left_out = (k for k in (*options.drop, options.index) if isinstance(k, int))
             for k in {k % (len(names) + 1) for k in left_out} - {0}:
                 if not names[k - 1] or names.count(names[k - 1]) > 1:
@@ -218,6 +225,8 @@ def read_csv(text: str, options: FileOptions, target: Column | None) -> pd.DataF
             if no_name := not names[0] and options.index is None and ROW_NUMBERS not in names:
                 names[0] = ROW_NUMBERS
             check_names(names, options)
+    elif fault:
+        raise ValueError(f"{fault}; {not_names(options)}")
     else:
         names, body = [str(k) for k in range(1, len(first) + 1)], text
     if len(names) == 1 and isinstance(target, str) and target not in names:
@@ -229,13 +238,13 @@ def read_csv(text: str, options: FileOptions, target: Column | None) -> pd.DataF
     # words for missing values are kept in text columns, so that error messages can quote the words
     texts = {n: (*own, *words) for n, own in text_columns(options, target, names).items()}
     frame = parse_rows(body, names, texts, words, sep=found, decimal=decimal)
-    if no_name and not _distinct_integers(frame[ROW_NUMBERS]):
+    if no_name and not _are_row_names(frame[ROW_NUMBERS]):
         check_names(["", *names[1:]], options)
     return frame
 
 
-def _distinct_integers(column: pd.Series | None) -> bool:
-    return column is not None and column.dtype.kind in "iu" and column.is_unique
+def _are_row_names(column: pd.Series | None) -> bool:
+    return column is not None and column.dtype.kind != "f" and column.is_unique
 
 
 def _first_record(text: str, separator: str | None, decimal: str) -> tuple[list[str], str, str]:
@@ -418,13 +427,11 @@ def _svmlight(content: bytes, max_columns: int, most: int) -> DenseTable | Spars
     """
     from scipy.sparse import csr_array, csr_matrix
 
-    # scikit-learn would read 1_0 as 10
-    if odd := re.search(rb"^[^#\n]*?([^\s#]*_[^\s#]*)", content, re.M):
-        raise ValueError(f"not in svmlight's format ({odd[1].decode(errors='replace')!r})")
     X, y, queries = read_svmlight(content)
     ignored = ("qid",) if len(queries) else ()
     if X.shape[1] > MOST_SPARSE_COLUMNS:
-        raise ValueError(f"{X.shape[1]} columns are too many; number the features 1, 2, ...")
+        where = f"data row {np.searchsorted(X.indptr, X.indices.argmax(), 'right')}"
+        raise ValueError(f"{where}: {X.shape[1]} columns are too many; number them 1, 2, ...")
     cells = X.shape[0] * X.shape[1]
     if cells > min(MOST_CELLS, most // 8) or X.shape[1] >= max_columns:
         # `csr_matrix` converts indices to 32 bits if possible; LinearSVC does not accept 64-bit

@@ -1,15 +1,43 @@
 """Configuration keys for a user's table."""
 
 import re
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any, Literal, Self
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, PlainSerializer, model_validator
 
 from mmbench.datasets.card import one_or_more
-from mmbench.datasets.parsers.frames import MOST_COLUMNS, Column
-from mmbench.datasets.parsers.text import MOST_BYTES
+from mmbench.datasets.parsers.arff_files import MOST_COLUMNS, Column
+from mmbench.datasets.parsers.text_files import MOST_BYTES
 from mmbench.errors import converted
+
+
+@dataclass(frozen=True, eq=False)  # types are hashed, and dicts are not
+class Forms:
+    """Annotation with the JSON Schemas of the forms of a value in a YAML file.
+
+    If `more` is true, the forms of the annotated type itself are valid, too. If `single` is true,
+    an item of the annotated list type is valid in place of the list.
+    """
+
+    schemas: tuple[dict[str, Any], ...] = ()
+    more: bool = False
+    single: bool = False
+
+    def __get_pydantic_json_schema__(self, core: Any, handler: Any) -> dict[str, Any]:
+        """Return the JSON Schema; pydantic calls this method."""
+        forms = list(self.schemas)
+        if self.more or self.single:
+            own = handler(core)
+            forms += [own["items"], own] if self.single else [own]
+        return forms[0] if len(forms) == 1 else {"anyOf": forms}
+
+
+def one_or_list(item: dict[str, Any], **limits: Any) -> Forms:
+    """Return the JSON Schemas of a value with the schema `item`, and of a list of such values."""
+    return Forms((item, {"type": "array", "items": item, **limits}))
+
 
 SVMLIGHT = (".svm", ".svmlight", ".libsvm")
 PACKED = (".gz", ".bz2", ".xz", ".z")
@@ -70,7 +98,13 @@ def _check_encoding(value: Any) -> Any:
 OneColumn = Annotated[
     Column | None, BeforeValidator(lambda value: of_kind(value, COLUMN, str | int | None))
 ]
-Columns = Annotated[Any, BeforeValidator(_parse_columns), PlainSerializer(list)]
+Columns = Annotated[
+    Any,
+    BeforeValidator(_parse_columns),
+    PlainSerializer(list),
+    one_or_list({"type": ["string", "integer"]}),
+]
+Words = one_or_list({"type": "string"})
 Character = Annotated[str, Field(min_length=1, max_length=1)]
 
 
@@ -95,12 +129,12 @@ class FileOptions(BaseModel):
     #: Thousands separator, or None if numbers have no thousands separators.
     thousands: Character | None = None
     #: Units before or after numbers, such as % and $. Units are removed from the numbers.
-    units: Annotated[tuple[str, ...], BeforeValidator(_parse_units)] = ()
+    units: Annotated[tuple[str, ...], BeforeValidator(_parse_units), Words] = ()
     #: Words that denote a missing value. The default depends on the format: an empty cell, ?, NA,
     #: N/A, NaN and nan in CSV, an unquoted ? in ARFF, and null in Parquet. A word that is a number,
     #: such as -999, also denotes a missing value in numeric columns of every file format. A word
     #: that `categorical` lists as a category does not denote a missing value.
-    missing: Annotated[tuple[str, ...] | None, BeforeValidator(_parse_words)] = None
+    missing: Annotated[tuple[str, ...] | None, BeforeValidator(_parse_words), Words] = None
     #: Column of row names, which is not a feature.
     index: OneColumn = None
     #: Feature columns. The default is all columns except the target and excluded columns.
@@ -122,7 +156,10 @@ class FileOptions(BaseModel):
     #: files need not be listed. A text column in which all values are numbers is categorical only
     #: if the column is listed.
     categorical: Annotated[
-        Any, BeforeValidator(_parse_categorical), PlainSerializer(_plain_categorical)
+        Any,
+        BeforeValidator(_parse_categorical),
+        PlainSerializer(_plain_categorical),
+        one_or_list({"type": ["string", "integer", "object"]}),
     ] = ()
     #: Maximum number of columns.
     max_columns: Annotated[int, Field(ge=1)] = MOST_COLUMNS
@@ -185,6 +222,14 @@ class UserTable(FileOptions):
         if self.openml is not None:
             return f"openml:{self.openml}"
         return self.path if self.sklearn is None else f"sklearn:{self.sklearn}"
+
+
+def no_file(path: str, full: Path) -> str:
+    """Return the message that there is no file at a path; `full` is its absolute path."""
+    if re.match("[A-Za-z][A-Za-z0-9+.-]+:/", path):  # a drive of Windows has one letter
+        path = re.sub(":/(?!/)", "://", path, count=1)  # `Path` removes a slash
+        return f"{path}: is an address; download the file, and give its path"
+    return f"{full}: {'is a folder' if full.is_dir() else 'no such file'}"
 
 
 def inner_path(path: str | Path) -> Path:

@@ -14,11 +14,17 @@ from numpy.typing import NDArray
 from scipy.sparse import issparse
 from sklearn.base import BaseEstimator, TransformerMixin
 
-from mmbench.datasets.parsers.frames import as_pandas, clean_words, without_bytes, without_codes
-from mmbench.datasets.parsers.text import is_number
-from mmbench.datasets.user.columns import number_column
+from mmbench.datasets.parsers.arff_files import (
+    as_pandas,
+    clean_words,
+    neither,
+    without_bytes,
+    without_codes,
+)
+from mmbench.datasets.parsers.text_files import is_number
 from mmbench.datasets.user.formats import MISSING_WORDS, as_text
 from mmbench.datasets.user.keys import FileOptions
+from mmbench.datasets.user.table_columns import number_column
 from mmbench.errors import listed
 
 #: Words that ``pandas.read_csv`` reads as missing values, unless ``keep_default_na`` is False.
@@ -72,7 +78,8 @@ class TableColumns(TransformerMixin, BaseEstimator):
         if not isinstance(X, pd.DataFrame):
             X = np.asanyarray(X.toarray() if issparse(X) else X, dtype=object)
             if X.ndim != 2 or X.shape[1] != len(names):
-                raise ValueError(f"X has shape {X.shape}, but the table has the columns {names}")
+                shapes = f"X has shape {X.shape}, but the table has the columns {names}"
+                raise ValueError(f"{shapes}; give these columns, or a data frame with these names")
             X = pd.DataFrame(X, columns=names).infer_objects()
         if not options.header and 0 in X.columns:  # pandas counts columns from 0
             X = X.rename(columns=lambda name: name + 1 if isinstance(name, int) else name)
@@ -86,6 +93,8 @@ class TableColumns(TransformerMixin, BaseEstimator):
         if lacking := [name for name in names if counts[name] != 1]:
             number = "several columns" if counts[lacking[0]] else "no column"
             raise ValueError(f"X has {number} {lacking[0]!r}")
+        if X.empty or any(odd := [*filter(None, map(neither, (X[name] for name in names)))]):
+            raise ValueError("X has no rows" if X.empty else odd[0])
         for name in (n for n in names if f"{n}.1" in X.columns and f"{n}.1" not in self.columns):
             warn(f"X has the columns {name!r} and '{name}.1'; {name!r} is used", stacklevel=2)
         for name in (n for n in names if X[n].dtype.kind not in "biuf"):

@@ -16,7 +16,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from copy import copy
 from dataclasses import replace
-from functools import wraps
+from functools import partial, wraps
 from importlib.metadata import PackageNotFoundError, metadata
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, ClassVar, Self
@@ -26,7 +26,7 @@ from joblib import Parallel, effective_n_jobs
 from numpy.random import RandomState
 from numpy.typing import ArrayLike, NDArray
 from scipy.linalg import eigvalsh
-from scipy.sparse import csr_array, issparse
+from scipy.sparse import csr_array, issparse, vstack
 from sklearn.base import BaseEstimator, ClassifierMixin, clone
 from sklearn.utils import Tags
 from sklearn.utils.validation import (
@@ -38,7 +38,7 @@ from sklearn.utils.validation import (
 
 from mmbench.allowance import Allowance, allowed, blas_threads_for, delayed, time_is_up, within
 from mmbench.errors import NotEnoughMemory, worst
-from mmbench.kernels import KERNELS, Kernel, row_squares
+from mmbench.kernels import KERNELS, Kernel, variance
 from mmbench.kernels.matrix import (
     PRECOMPUTED,
     KernelLike,
@@ -68,8 +68,10 @@ from mmbench.machines.base.search_space import (
     SearchSpace,
     cache_bytes,
     check_free_memory,
+    stored_numbers,
 )
 from mmbench.machines.base.voting import (
+    UNLABELLED,
     class_pairs,
     encode_labels,
     ovr_scores,
@@ -526,8 +528,8 @@ class PairwiseClassifier(Declared, Estimator):
         if gamma == "scale":
             # if the variance is infinite, kernel values are not finite and raise ValueError below
             with np.errstate(over="ignore", invalid="ignore"):
-                variance = X.shape[1] * _variance(X, weights)
-            gamma = 1.0 / variance if variance > np.finfo(float).tiny else 1.0
+                total = X.shape[1] * variance(X, weights)
+            gamma = 1.0 / total if total > np.finfo(float).tiny else 1.0
         if self.gamma_scaling == "per_feature":
             gamma = gamma / X.shape[1]
         kernel = Kernel(str(self.kernel), gamma=float(gamma), degree=self.degree)
@@ -570,7 +572,15 @@ class PairwiseClassifier(Declared, Estimator):
             raise TypeError("Sparse precomputed kernels are not supported; pass a dense matrix")
         refuse_masks(X, *y)
         accepted = "csr" if self.__sklearn_tags__().input_tags.sparse else False
-        data = validate_data(self, X, *y, dtype=np.float64, accept_sparse=accepted, reset=reset)
+        try:
+            data = validate_data(self, X, *y, dtype=np.float64, accept_sparse=accepted, reset=reset)
+        except ValueError as error:
+            select = getattr(X, "select_dtypes", None)  # X may be a data frame with text columns
+            words = [*select(exclude=["number", "bool"])] if select else []
+            if "could not convert" not in str(error) or not words:
+                raise
+            hint = "encode words as numbers, for example by OneHotEncoder"
+            raise ValueError(f"column {words[0]!r}: {error}; {hint}") from error
         if reset and self.kernel == PRECOMPUTED and data[0].shape[0] != data[0].shape[1]:
             raise ValueError(
                 "Precomputed matrix must be a square matrix. "
@@ -597,8 +607,11 @@ class PairwiseClassifier(Declared, Estimator):
         y: NDArray,
         pair_params: Sequence[Mapping[str, Any]] | None = None,
         weights: NDArray | None = None,
+        unlabelled: NDArray | None = None,
     ) -> Self:
         """Train all pairs of classes on validated rows with positive weights.
+
+        Each pair of classes also gets the rows `unlabelled`, after its own rows.
 
         For scikit-learn's callbacks, `fit` is a task, and the training of each pair of classes is a
         subtask of `fit`.
@@ -608,6 +621,10 @@ class PairwiseClassifier(Declared, Estimator):
         task = self._init_callback_context(max_subtasks=n_pairs, sequential_subtasks=False)
         metadata = weights if weights is None else {"sample_weight": weights}
         data = {"X": X, "y": y, "metadata": metadata}
+        if unlabelled is not None:
+            more = unlabelled.shape[0]
+            X, labels = _stacked(X, unlabelled), np.append(labels, np.full(more, UNLABELLED))
+            weights = weights if weights is None else np.append(weights, np.ones(more))
         with _hooks_called(self, task, dict, data):
             self._fit_pairs(X, labels, pair_params, weights, task)
         return self
@@ -624,7 +641,11 @@ class PairwiseClassifier(Declared, Estimator):
         given = [clone(self).set_params(**params) for params in pair_params or [{}]]
         for machine in given:
             machine._check_parameters()
-        kernels = [machine.kernel_for(X, weights) for machine in given]
+        known = labels != UNLABELLED
+        own_weights = weights if weights is None else weights[known]
+        kernels = [
+            machine.kernel_for(_rows(X, np.flatnonzero(known)), own_weights) for machine in given
+        ]
         equal = 1 if pair_params else len(pairs)
         self.kernels_ = kernels * equal
         machines = [machine.with_params({}) for machine in given * equal]
@@ -635,7 +656,8 @@ class PairwiseClassifier(Declared, Estimator):
         parts = [pair_rows(labels, i, j) for i, j in pairs]
         rows = [index for index, _ in parts]
         largest = max(map(len, rows))
-        machines[0].check_memory(largest, X.shape[1], weights is not None)
+        stored = stored_numbers(X)
+        machines[0].check_memory(largest, X.shape[1], weights is not None, stored)
 
         def problem(k: int) -> BinaryProblem:
             index, classes = rows[k], tuple(self.classes_[list(pairs[k])])
@@ -647,7 +669,8 @@ class PairwiseClassifier(Declared, Estimator):
         def trained(k: int, share: tuple[Allowance, int] | None) -> BinaryModel:
             low, high = self.classes_[list(pairs[k])]
             subtask = task if task is None else task.subcontext(f"{low!s}/{high!s}", task_id=k)
-            data = {"X": lambda: given_rows[rows[k]], "y": lambda: self.classes_[labels[rows[k]]]}
+            own = rows[k][known[rows[k]]]
+            data = {"X": lambda: given_rows[own], "y": lambda: self.classes_[labels[own]]}
             with _hooks_called(self, subtask, None, data):
                 return _train_pair(machines[k], problem(k), share)
 
@@ -666,15 +689,20 @@ class PairwiseClassifier(Declared, Estimator):
             models = Parallel(n_jobs=self.n_jobs, prefer="threads")(calls)
             self._store(X, labels, rows, without_false_bounds(models, indefinite, rows))
 
-    def check_memory(self, n_rows: int, n_features: int, weighted: bool = False) -> None:
+    def check_memory(
+        self, n_rows: int, n_features: int, weighted: bool = False, n_stored: float | None = None
+    ) -> None:
         """Raise NotEnoughMemory if training a pair of classes needs more memory than is free."""
         needs, shape = self.needs_at(vars(self)), (n_rows, n_features)
         needs = needs.with_weights() if weighted else needs
         by_reference = needs.by_reference(self.solver)
-        if needs.training_bytes(self.kernel, shape, by_reference) > LEAST_CHECKED_BYTES:
-            most = cache_bytes(getattr(self, "cache_size", None))
-            needed = needs.training_bytes(self.kernel, shape, by_reference, most)
+        stated = partial(
+            needs.training_bytes, self.kernel, shape, by_reference=by_reference, n_stored=n_stored
+        )
+        if stated() > LEAST_CHECKED_BYTES:
+            needed = stated(cache_bytes=cache_bytes(getattr(self, "cache_size", None)))
             task = f"{type(self).__name__} on {n_rows} rows with kernel {self.kernel!r}"
+            task += f" and solver {self.solver!r}" if by_reference else ""
             check_free_memory(task, needed)
 
     @contextmanager
@@ -726,8 +754,7 @@ class PairwiseClassifier(Declared, Estimator):
                 raise ValueError(f"the solution of {low!s}/{high!s} is not finite; scale the data")
             fit = replace(model.fit, pair=pair)
             self.fits_.append(judged(fit, self.gap_tolerance, self.violation_tolerance))
-        for fit in self.fits_:
-            warn_unless_solved(fit, type(self).__name__, self.gap_tolerance)
+        warn_unless_solved(self.fits_, type(self).__name__, self.gap_tolerance)
         for name in ("coef_", "support_", "support_vectors_", "n_support_", "_sparse_coef"):
             self.__dict__.pop(name, None)  # attributes of an earlier fit are removed
         self.intercept_ = np.array([m.intercept for m in models])
@@ -744,7 +771,9 @@ class PairwiseClassifier(Declared, Estimator):
         used = [np.flatnonzero(coef) for coef in coefs]
         columns = [index[own] for index, own in zip(rows, used, strict=True)]
         self.support_ = np.unique(np.concatenate(columns))
-        self.n_support_ = np.bincount(labels[self.support_], minlength=len(self.classes_))
+        classes = labels[self.support_]
+        classes = classes[classes != UNLABELLED]
+        self.n_support_ = np.bincount(classes, minlength=len(self.classes_))
         values = np.concatenate([coef[own] for coef, own in zip(coefs, used, strict=True)])
         places = np.searchsorted(self.support_, np.concatenate(columns))
         ends = np.cumsum([0, *map(len, columns)])
@@ -818,17 +847,11 @@ def _rows(X: NDArray, index: NDArray) -> NDArray:
     return X if len(index) == X.shape[0] else X[index]
 
 
-def _variance(X: Any, weights: NDArray | None = None) -> float:
-    """Return the variance of all entries of X, including zeros that a sparse X does not store."""
-    if weights is not None:
-        share = weights / (weights.sum() * X.shape[1])
-        mean = float(share @ np.asarray(X.sum(axis=1)).ravel())
-        if isinstance(X, np.ndarray):  # the formula below is inaccurate far from the origin
-            return float(share @ row_squares(X - mean))
-        return float(share @ row_squares(X)) - mean * mean  # mean**2 could raise OverflowError
-    if isinstance(X, np.ndarray):
-        return float(X.var())
-    return float(row_squares(X).sum()) / np.prod(X.shape) - float(X.mean()) ** 2
+def _stacked(X: Any, more: Any) -> Any:
+    """Return the rows of two arrays, as a sparse array if one of them is sparse."""
+    if issparse(X) or issparse(more):
+        return csr_array(vstack([csr_array(X), csr_array(more)]))
+    return np.vstack([X, more])
 
 
 class WeightedClassifier(PairwiseClassifier):
@@ -858,9 +881,20 @@ class WeightedClassifier(PairwiseClassifier):
         ValueError
             If a parameter or the data are invalid.
         """
+        rows, labels, weights, counted = self._weighted(X, y, sample_weight)
+        return self._fit(rows, labels, None, weights)._renumbered(counted)
+
+    def _weighted(
+        self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None
+    ) -> tuple[Any, NDArray, NDArray | None, NDArray | None]:
+        """Return the validated rows, labels and weights without the rows of weight 0.
+
+        The last returned array contains the indices of the returned rows; it is None if no weights
+        are given.
+        """
         rows, labels = self._validated(X, y)
         if sample_weight is None:
-            return self._fit(rows, labels)
+            return rows, labels, None, None
         refuse_masks(sample_weight)
         weights = _check_sample_weight(sample_weight, rows, dtype=float, ensure_non_negative=True)
         if weights.max() > LARGEST_WEIGHT:
@@ -868,8 +902,11 @@ class WeightedClassifier(PairwiseClassifier):
             raise ValueError(f"{problem}, whose products are not finite; scale the weights")
         counted = np.flatnonzero(weights)
         rows = rows[counted][:, counted] if self.kernel == PRECOMPUTED else rows[counted]
-        self._fit(rows, labels[counted], None, weights[counted])
-        if hasattr(self, "support_"):
+        return rows, labels[counted], weights[counted], counted
+
+    def _renumbered(self, counted: NDArray | None) -> Self:
+        """Convert the indices in `support_` of the returned rows of `_weighted` to rows of X."""
+        if counted is not None and hasattr(self, "support_"):
             self.support_ = counted[self.support_]
         return self
 
@@ -893,9 +930,8 @@ class WeightedClassifier(PairwiseClassifier):
 def row_weights(problem: BinaryProblem, class_weight: Any) -> NDArray | None:
     """Return the sample weight times the class weight of each row, or None if there are no weights.
 
-    Rows with the label ``y = 0`` are not used in the training, and get the weight 0. In a grid
-    search, the labels of the two classes are unknown (`problem.classes` is empty). Therefore a dict
-    of class weights raises a ValueError in a grid search.
+    Rows with the label ``y = 0`` are not used in the training, and get the weight 0. A dict of
+    class weights raises a ValueError if the problem does not state the labels of its classes.
     """
     if class_weight is None and problem.weights is None:
         return None

@@ -6,13 +6,11 @@ classifier, since its optimisation problem is unknown.
 """
 
 import math
-import sys
 import warnings
 from collections.abc import Callable, Mapping
 from functools import cache
-from importlib import import_module
 from time import perf_counter
-from types import FunctionType, MappingProxyType, SimpleNamespace
+from types import MappingProxyType, SimpleNamespace
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -23,6 +21,7 @@ from mmbench.errors import Status, UserError, listed
 from mmbench.machines.base.problem import Fit
 from mmbench.machines.base.search_space import MemoryNeeds, SearchSpace
 from mmbench.machines.base.voting import class_pairs
+from mmbench.plugins import estimator_maker, in_declared_types
 
 #: Declaration of a parameter of a foreign classifier. Every value is valid here (`problem` returns
 #: no error message), since a foreign classifier checks its parameters itself.
@@ -37,29 +36,16 @@ def foreign_class(path: str) -> type["ForeignClassifier"]:
     no classifier.
     """
     name = path.partition(":")[2]
-    make = imported(path)
-    # only estimator classes and functions outside Python's standard library are accepted
-    library = str(getattr(make, "__module__", "")).partition(".")[0] in sys.stdlib_module_names
-    estimators = isinstance(make, type) and hasattr(make, "fit") and hasattr(make, "get_params")
-    if library or not (estimators or isinstance(make, FunctionType)):
-        raise UserError(f"{path!r} is neither an estimator class nor a factory of estimators")
+    make = estimator_maker(path, ("fit", "get_params"), "classifier")
     try:
-        parameters = dict.fromkeys(make().get_params(), ANY_VALUE)
+        known = make().get_params()
         good = is_classifier(make())
     except (Exception, SystemExit) as error:
         raise UserError(f"{path!r} returns no estimator without arguments: {error}") from None
     if not good:
         raise UserError(f"{path!r} is no classifier")
-    return type(name, (ForeignClassifier,), {"make": staticmethod(make), "parameters": parameters})
-
-
-def imported(path: str) -> Any:
-    """Return the object at ``module:name``, or raise UserError if the import fails."""
-    module, _, name = path.partition(":")
-    try:
-        return getattr(import_module(module), name)
-    except (Exception, SystemExit) as error:  # importing a module may raise any exception
-        raise UserError(f"{path!r} cannot be imported: {error}") from None
+    known_and_any = {"parameters": dict.fromkeys(known, ANY_VALUE), "defaults": known}
+    return type(name, (ForeignClassifier,), {"make": staticmethod(make), **known_and_any})
 
 
 class ForeignClassifier:
@@ -80,6 +66,7 @@ class ForeignClassifier:
 
     make: ClassVar[Callable[[], Any]]
     parameters: ClassVar[dict[str, Any]]
+    defaults: ClassVar[dict[str, Any]]
     kernels: ClassVar[tuple[str, ...]] = ("linear", "poly", "rbf")
     search_space: ClassVar[SearchSpace] = SearchSpace()
     memory_needs: ClassVar[MemoryNeeds] = MemoryNeeds(gram_copies=0)
@@ -88,7 +75,8 @@ class ForeignClassifier:
     gap_tolerance: ClassVar[float] = float("inf")
 
     def __init__(self, **params: Any):
-        self.estimator = type(self).make().set_params(**params)
+        self.estimator = type(self).make()
+        self.set_params(**params)
 
     def __sklearn_clone__(self) -> Self:
         other = object.__new__(type(self))
@@ -97,7 +85,7 @@ class ForeignClassifier:
 
     def set_params(self, **params: Any) -> Self:
         """Set parameters of the foreign classifier."""
-        self.estimator.set_params(**params)
+        self.estimator.set_params(**in_declared_types(params, self.defaults))
         return self
 
     @classmethod

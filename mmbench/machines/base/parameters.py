@@ -243,7 +243,9 @@ def _documented(cls: type[Declared]) -> str:
     section, gap, rest = rest.partition("\n\n")
     own = re.split(r"\n(?=\S)", section) if section else []
     named = {name for entry in own for name in _names(entry)}
-    inherited = (entry for entry in cls._attributes if not named & _names(entry))
+    bases = [base for base in cls.__bases__ if issubclass(base, Declared)]
+    known = dict.fromkeys(entry for base in bases for entry in base._attributes)
+    inherited = (entry for entry in known if not named & _names(entry))
     cls._attributes = (*inherited, *own)
     parameters, attributes = "\n".join(entries), "\n".join(cls._attributes)
     return f"{head}\n\nParameters\n----------\n{parameters}{_ATTRIBUTES}{attributes}{gap}{rest}\n"

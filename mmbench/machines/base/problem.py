@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import warnings
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
@@ -13,8 +14,8 @@ from numpy.typing import NDArray
 from scipy.sparse import csr_array, issparse
 from sklearn.exceptions import ConvergenceWarning
 
-from mmbench.errors import FINISHED, Status
-from mmbench.kernels import Kernel, row_squares
+from mmbench.errors import FINISHED, SEVERITY, Status
+from mmbench.kernels import Kernel, moved, row_squares, sparse_centre
 from mmbench.kernels.matrix import KernelMatrix, KernelRows, LazyGram, submatrix
 from mmbench.machines.base.search_space import cache_bytes
 from mmbench.solvers.result import relative_gap
@@ -60,7 +61,7 @@ class BinaryProblem:
     X : ndarray of shape (n_samples, n_features)
         Features of the rows of both classes.
     y : ndarray of shape (n_samples,)
-        Labels of the rows, -1.0 or +1.0; both labels occur.
+        Labels of the rows, -1.0 or +1.0; both labels occur. Rows without a label have 0.0.
     kernel : instance of Kernel
         Kernel with a numerical value of gamma.
     given_gram : ndarray of shape (n_samples, n_samples), optional
@@ -253,20 +254,25 @@ def refused(fit: Fit, reason: str) -> Fit:
     return replace(fit, status=Status.FAILED, bound=-math.inf, extra=extra)
 
 
-def warn_unless_solved(fit: Fit, machine: str, gap_tolerance: float) -> None:
-    """Emit a warning unless the status is ``optimal``, ``stopped_by_rule`` or ``trivial``.
+def warn_unless_solved(fits: Sequence[Fit], machine: str, gap_tolerance: float) -> None:
+    """Emit a warning unless the status of all fits is ``optimal``, ``stopped_by_rule`` or
+    ``trivial``. The warning names the pair of classes with the most severe status.
 
     The warning is also emitted if the paper's stopping rule ended the training at a solution that
     is worse than w = 0.
     """
-    if fit.status is Status.TRIVIAL or (fit.status in FINISHED and "reason" not in fit.extra):
+    ended = [fit for fit in fits if fit.status is not Status.TRIVIAL]
+    bad = [fit for fit in ended if fit.status not in FINISHED or "reason" in fit.extra]
+    if not bad:
         return
+    fit = max(bad, key=lambda fit: SEVERITY.index(fit.status))
     low, high = fit.pair
     asked = f" (tolerance {gap_tolerance:.1e})" if math.isfinite(gap_tolerance) else ""
     reason = f": {fit.extra['reason']}" if "reason" in fit.extra else ""
+    more = f"; {len(bad) - 1} more pairs of classes are not optimal, see `fits_`" * (len(bad) > 1)
     warnings.warn(
         f"{machine} on classes {low!s}/{high!s} ended {fit.status}: relative gap {fit.gap:.1e}"
-        f"{asked}, largest violation {fit.max_violation:.1e}{reason}",
+        f"{asked}, largest violation {fit.max_violation:.1e}{reason}{more}",
         ConvergenceWarning,
         stacklevel=7,  # the caller of `fit`
     )
@@ -287,7 +293,7 @@ def out_of_time(model: BinaryModel) -> BinaryModel:
 def not_begun(problem: BinaryProblem) -> BinaryModel:
     """Return a model that predicts the larger class, since no time remains for its training."""
     fit = Fit(Status.TIME_LIMIT, math.inf, -math.inf, 0.0, 0, 0.0, 0, route="not begun")
-    intercept = 1.0 if 2 * int((problem.y > 0).sum()) >= len(problem.y) else -1.0
+    intercept = 1.0 if problem.y.sum() >= 0 else -1.0
     return BinaryModel(intercept, fit, coef=np.zeros(len(problem.y)))
 
 
@@ -348,7 +354,7 @@ def linear_weights(X: NDArray, model: BinaryModel) -> NDArray:
 
 
 def far_origin(X: NDArray) -> NDArray | None:
-    """Return the mean of the rows if the rows are far from the origin, else None.
+    """Return the mean of the rows (`sparse_centre`) if they are far from the origin, else None.
 
     Rows are far from the origin if their variance is a small fraction of their mean squared norm,
     see FAR_VARIANCE_SHARE.
@@ -359,15 +365,13 @@ def far_origin(X: NDArray) -> NDArray | None:
     >>> far_origin(X), far_origin(X + 1e6)
     (None, array([1000000.5, 1000000.5]))
     """
-    if not isinstance(X, np.ndarray):  # sparse rows have many zeros and lie near the origin
-        return None
-    mean = X.mean(axis=0)
+    mean = sparse_centre(X) if issparse(X) else X.mean(axis=0)
     # the mean squared norm is mean @ mean plus the sum of the variances
-    square = float(np.einsum("ij,ij->", X, X)) / len(X)
+    total = row_squares(X).sum() if issparse(X) else np.einsum("ij,ij->", X, X)
+    square = float(total) / X.shape[0]
     return mean if mean @ mean > (1 - FAR_VARIANCE_SHARE) * square else None
 
 
 def around(X: NDArray, origin: NDArray | None) -> NDArray:
     """Return ``X - origin``, or `X` itself if `origin` is None."""
-    # asarray is needed, since the difference of a csr_matrix and an array is an np.matrix
-    return X if origin is None else np.asarray(X - origin)
+    return X if origin is None else moved(X, origin)

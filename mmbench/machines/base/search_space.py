@@ -9,6 +9,8 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
+from scipy.sparse import issparse
+
 from mmbench.allowance import memory_limit
 from mmbench.errors import BeyondLimit, NotEnoughMemory
 from mmbench.kernels.matrix import KernelLike
@@ -23,7 +25,10 @@ FREE_SHARE, MOST_CACHE_BYTES = 0.125, 1e9
 LEAST_CHECKED_BYTES = 2**28
 
 #: Advice in the message about a training that does not fit into memory.
-ADVICE = "use fewer rows, or SVM, RMM or MAMC, which do not store the whole kernel matrix"
+ADVICE = (
+    "use fewer rows, or SVM, RMM or MAMC, which do not store the whole kernel matrix with their "
+    "default solvers, or, on sparse rows with kernel 'linear', LSSVM"
+)
 
 
 def cache_size() -> Any:
@@ -45,6 +50,14 @@ def cache_bytes(size: float | None) -> float:
     if size is not None:
         return 1e6 * size
     return min(MOST_CACHE_BYTES, FREE_SHARE * min(available_bytes(), allowed_bytes()))
+
+
+def stored_numbers(X: Any) -> int | None:
+    """Return the mean memory of a sparse row, in units of 8 bytes; None for dense rows.
+
+    Each stored value of a sparse row takes 8 bytes, and its column index takes 4 bytes.
+    """
+    return 1 + int(1.5 * X.nnz / X.shape[0]) if issparse(X) else None
 
 
 def check_free_memory(task: str, needed: int) -> None:
@@ -150,6 +163,9 @@ WHOLE_GRAM = ("libsvm", "sklearn", "highs_ipm", "clarabel", "ecos")
 #: of copies of X.
 ROW_VECTORS, ROW_COPIES = 70, 2
 
+#: Number of copies of sparse rows in a training that needs only products with these rows.
+SPARSE_COPIES = 4
+
 #: Upper bound on the workspace for blocks of the Gram matrix of n rows: PART_GRAMS matrices of size
 #: n x n, or SMALL_PART_GRAMS matrices of size m x m if these are larger. The size m is the minimum
 #: of n and SMALL_PART_ROWS. SMALL_PART_GRAMS is larger than PART_GRAMS, since the MMRM also stores
@@ -208,6 +224,9 @@ class MemoryNeeds:
         Number of d x min(n, d) arrays with a linear kernel, in addition to `linear_row_copies`.
     rows_per_feature : int
         Minimum ratio n / d for which a training with a linear kernel needs no Gram matrix.
+    most_features : int or None
+        A training with a linear kernel and sparse rows needs no n x n and no d x d array if n and d
+        exceed `most_features`. None if it always needs one of these arrays.
     part_bytes : int
         Upper bound on the workspace for blocks of the Gram matrix, in bytes. If the blocks need
         more than `part_bytes`, the free memory is checked during training.
@@ -222,6 +241,7 @@ class MemoryNeeds:
     linear_row_copies: int | None = None
     covariance_copies: int = 3
     rows_per_feature: int = 0
+    most_features: int | None = None
     part_bytes: int = 0
     weight_copies: int = 0
     in_parts: bool = False
@@ -237,24 +257,30 @@ class MemoryNeeds:
         by_reference: bool = False,
         cache_bytes: float = math.inf,
         itemsize: int = 8,
+        n_stored: float | None = None,
     ) -> int:
         """Return an upper estimate of the memory of one training in bytes, excluding the data.
 
         `shape` is the number of rows and of features, and `itemsize` is the number of bytes of a
         stored kernel value. `by_reference` is true for solvers that store the whole Gram matrix.
-        `cache_bytes` is the maximum memory for kernel values if `in_parts` is true.
+        `cache_bytes` is the maximum memory for kernel values if `in_parts` is true. `n_stored` is
+        the size of a sparse row (see `stored_numbers`), or None for dense rows.
         """
         n, d = shape
+        per_row = d if n_stored is None else min(d, n_stored)
+        if self.on_sparse_rows(kernel, n, d, n_stored) and not by_reference:
+            blocks = cache_bytes if self.in_parts and cache_bytes < math.inf else 0
+            return int(blocks + 8 * (SPARSE_COPIES * per_row * n + ROW_VECTORS * (n + d)))
         if self.in_features(kernel, n, d) and not by_reference:
             assert self.linear_row_copies is not None
             own = self.covariance_copies * d * min(n, d)
-            return 8 * ((self.linear_row_copies * d + ROW_VECTORS) * n + own)
+            return int(8 * ((self.linear_row_copies * per_row + ROW_VECTORS) * n + own))
         grams = max(self.copies(kernel), REFERENCE_GRAMS if by_reference else 0)
         needed: float = grams * itemsize * n**2
         of_few_rows = SMALL_PART_GRAMS * 8 * min(n, SMALL_PART_ROWS) ** 2
         parts = min(self.part_bytes, max(of_few_rows, PART_GRAMS * 8 * n**2))
         if self.in_parts and not by_reference:
-            needed = min(needed, cache_bytes + 8 * n * (ROW_COPIES * d + ROW_VECTORS))
+            needed = min(needed, cache_bytes + 8 * n * (ROW_COPIES * per_row + ROW_VECTORS))
         return int(needed + parts)
 
     def with_weights(self) -> MemoryNeeds:
@@ -266,6 +292,13 @@ class MemoryNeeds:
             linear_row_copies=None if rows is None else rows + more,
             weight_copies=0,
         )
+
+    def on_sparse_rows(
+        self, kernel: KernelLike, n_rows: int, n_features: int, n_stored: float | None
+    ) -> bool:
+        """Return whether a training needs only products with sparse rows."""
+        many = self.most_features is not None and min(n_rows, n_features) > self.most_features
+        return kernel == "linear" and n_stored is not None and many
 
     def in_features(self, kernel: KernelLike, n_rows: int, n_features: int) -> bool:
         """Return whether a training uses the features and needs no Gram matrix."""

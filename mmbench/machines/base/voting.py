@@ -12,6 +12,9 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils.multiclass import check_classification_targets
 
+#: Class index of rows without a label.
+UNLABELLED = -1
+
 
 def class_pairs(n_classes: int) -> list[tuple[int, int]]:
     """Return the pairs of classes (i, j) with i < j, in the column order of arrays over pairs.
@@ -106,9 +109,13 @@ def scores_of_votes(counts: NDArray, confidence: NDArray, break_ties: bool = Fal
 
 
 def pair_rows(labels: NDArray, negative: int, positive: int) -> tuple[NDArray, NDArray]:
-    """Return the ascending indices of the rows of two classes, and their labels (-1.0, +1.0)."""
-    rows = np.flatnonzero((labels == negative) | (labels == positive))
-    return rows, np.where(labels[rows] == positive, 1.0, -1.0)
+    """Return the ascending indices of the rows of two classes, and their labels (-1.0, +1.0).
+
+    Rows with the class index `UNLABELLED` are included, with the label 0.0.
+    """
+    rows = np.flatnonzero((labels == negative) | (labels == positive) | (labels == UNLABELLED))
+    own = labels[rows]
+    return rows, (own == positive).astype(float) - (own == negative)
 
 
 def encode_labels(y: NDArray) -> tuple[NDArray, NDArray]:

@@ -164,8 +164,8 @@ class FSVM(WeightedClassifier, JointClassifier):
     )
     version: ClassVar[int] = 3
     #: Version 1: the algorithm that computes few principal components of many training rows has
-    #: changed.
-    kernel_versions: ClassVar[Mapping[str, int]] = {"rbf": 1, "poly": 1}
+    #: changed. Version 2: components of equal variance are kept together.
+    kernel_versions: ClassVar[Mapping[str, int]] = {"rbf": 2, "poly": 2}
 
     C: float = parameter(1.0, positive(), "Regularization parameter: penalty on slack.")
     class_weight: dict | str | None = class_weight()
@@ -198,7 +198,8 @@ class FSVM(WeightedClassifier, JointClassifier):
         "auto",
         positive(choices=("auto",), optional=True),
         "Number of principal components, or (below 1) the fraction of the variance that they "
-        'keep; None for all. "auto" is None for a linear machine and 0.9 with a kernel: with all '
+        "keep; None for all. Components of equal variance are kept together. "
+        '"auto" is None for a linear machine and 0.9 with a kernel: with all '
         "components, the whitened training rows of a kernel machine would be equidistant.",
     )
     kernel: KernelLike = kernel_parameter("linear")

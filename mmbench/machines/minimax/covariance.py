@@ -23,6 +23,20 @@ vector of the hyperplanes, and the margin relative to the spreads is infinite. T
 the ridge in Proposition 1, but omits it in the kernelization theorem. This package follows
 Proposition 1.
 
+The robust MPM, MEMPM and M4 allow for errors of the estimated means and covariances. They guarantee
+an accuracy for all class distributions with a covariance S and a mean m in the sets
+
+    ||S - Sc||_F <= r,    (m - mc)'S^-1 (m - mc) <= nu^2
+
+The radius r is ``robust_covariance tr(Sc)/d`` or ``robust_covariance tr(K)/n``, and nu is
+`robust_mean`. Over the first set, the largest w'S w is ``w'Sc w + r w'w``, so r acts as a ridge.
+Over the second set, the smallest distance of a mean from the decision boundary is smaller by nu
+times the spread. Therefore each class with the spread s is classified correctly with a probability
+of at least ``k^2/(1 + k^2)``, where k is ``(w'mc + b)/s - nu`` for the positive class and
+``-(w'mc + b)/s - nu`` for the negative class. If k is negative, the probability may be 0. The
+margin constraints of the M4 contain training rows, which are known, and no class means. Therefore
+nu changes only the guaranteed accuracy of the M4. The robust MPM is from the MPM paper.
+
 If row weights are given, the class means and the class covariances are weighted, n_c is the total
 weight of class c, and the weighted mean of the diagonal of K replaces ``tr(K)/n``. Class weights
 cancel in the class means and covariances. Class weights are costs of training errors in the LDA,
@@ -32,6 +46,9 @@ References
 ----------
 K. Huang, H. Yang, I. King, M. Lyu: Maxi-min margin machine: learning large margin classifiers
 locally and globally. IEEE Trans. Neural Networks 19(2), 2008.
+
+G. Lanckriet, L. El Ghaoui, C. Bhattacharyya, M. Jordan: A robust minimax approach to
+classification. JMLR 3, 2002.
 """
 
 import time
@@ -58,7 +75,7 @@ from mmbench.machines.minimax.coordinates import (
     LinearCoordinates,
     pivoted_cholesky,
 )
-from mmbench.machines.minimax.spread import GramSpread
+from mmbench.machines.minimax.spread import GramSpread, spreads, worst_case_accuracy
 from mmbench.solvers.result import Result
 
 #: The rank of the kernel matrix is computed for a sample of at most RANK_ROWS training rows. If the
@@ -108,6 +125,11 @@ class CovarianceMachine(PairwiseClassifier):
     tol: float = parameter(1e-6, positive(), "Maximum relative gap of an optimal solution.")
 
     @property
+    def total_ridge(self) -> float:
+        """Relative ridge added to the class covariances."""
+        return self.ridge
+
+    @property
     def total_only(self) -> bool:
         """Whether the machine uses only the sum of both class covariances."""
         return False
@@ -115,6 +137,10 @@ class CovarianceMachine(PairwiseClassifier):
     def solve(self, data: DiagonalData) -> BinaryModel:
         """Return a model of the two classes, with weights `w` in the coordinates of `data`."""
         raise TypeError(f"{type(self).__name__} does not implement solve")
+
+    def solved(self, data: DiagonalData) -> BinaryModel:
+        """Return the model of `solve`, or a separating model if `DiagonalData.free` is true."""
+        return separating_model(data) if data.free else self.solve(data.with_scatter(self.scatter))
 
     def train(self, problem: BinaryProblem, warm: BinaryModel | None = None) -> BinaryModel:
         return self._train_ordered([self], problem)[0]
@@ -134,12 +160,12 @@ class CovarianceMachine(PairwiseClassifier):
         """
         started = time.perf_counter()
         linear = problem.kernel.name == "linear"
-        if linear and not all(machine.ridge for machine in machines):
+        if linear and not all(machine.total_ridge for machine in machines):
             _warn_of_omitted(problem.X)
         coordinates = LinearCoordinates(problem) if linear else KernelCoordinates(problem)
         models: dict[int, BinaryModel] = {}
-        for ridge in dict.fromkeys(machine.ridge for machine in machines):
-            members = [k for k, machine in enumerate(machines) if machine.ridge == ridge]
+        for ridge in dict.fromkeys(machine.total_ridge for machine in machines):
+            members = [k for k, machine in enumerate(machines) if machine.total_ridge == ridge]
             try:
                 total_only = all(machines[k].total_only for k in members)
                 data = replace(coordinates.diagonal(ridge, total_only), classes=problem.classes)
@@ -148,26 +174,74 @@ class CovarianceMachine(PairwiseClassifier):
                     "the class covariances are singular to working precision with "
                     f"ridge={ridge:g}: set a larger ridge, or scale the data"
                 ) from error
-            found = [
-                separating_model(data)
-                if data.free
-                else machines[k].solve(data.with_scatter(machines[k].scatter))
-                for k in members
-            ]
+            found = [machines[k].solved(data) for k in members]
             models.update(zip(members, coordinates.models(found), strict=True))
         seconds = (time.perf_counter() - started) / len(models)
         return [replace(m, fit=replace(m.fit, seconds=seconds)) for _, m in sorted(models.items())]
 
     def _check_parameters(self) -> None:
         super()._check_parameters()
-        if self.kernel != "linear" and self.ridge == 0:
+        if self.kernel != "linear" and self.total_ridge == 0:
             raise ValueError(
                 f"{type(self).__name__}: ridge must be > 0 with kernel {self.kernel!r}, since "
                 "without a ridge every training set is separated with an infinite margin"
             )
 
 
-class SpreadMachine(CovarianceMachine):
+class WorstCaseMachine(CovarianceMachine):
+    """Base class of MPM, MEMPM and M4, whose solutions guarantee an accuracy.
+
+    Attributes
+    ----------
+    worst_case_accuracy_ : ndarray of shape (n_pairs,)
+        Lower bound on the accuracy of the worse class of each pair. The bound holds for all class
+        distributions with the means and the covariances of the training rows, including the ridge,
+        or with means and covariances within the radii `robust_mean` and `robust_covariance`. For
+        other distributions, the accuracy on new rows may be smaller. The bound is 0 if the machine
+        predicts only the larger class, and 1 if the classes do not vary along w.
+    """
+
+    robust_mean: float = parameter(
+        0.0,
+        Param(low=0),
+        "Radius of the set of means m of class c: ``(m - mc)'S^-1 (m - mc) <= robust_mean^2`` for "
+        "the mean mc of the rows and the covariance S of the class. Changes "
+        "`worst_case_accuracy_`, and the solution of the MEMPM.",
+        after="ridge",
+    )
+    robust_covariance: float = parameter(
+        0.0,
+        Param(low=0),
+        "Radius of the set of covariances S of class c, in the unit of `ridge`: ``||S - Sc||_F <= "
+        "robust_covariance tr(Sc)/d``, or with a kernel ``robust_covariance tr(K)/n``. Adds to "
+        "`ridge`.",
+        after="ridge",
+    )
+
+    @property
+    def worst_case_accuracy_(self) -> NDArray:
+        """Lower bound on the accuracy of the worse class of each pair."""
+        return np.array([fit.extra.get("worst_case_accuracy", 0.0) for fit in self.fits_])
+
+    @property
+    def total_ridge(self) -> float:
+        return self.ridge + self.robust_covariance
+
+    def solved(self, data: DiagonalData) -> BinaryModel:
+        model = super().solved(data)
+        w = np.asarray(model.w)
+        means = np.array([data.mean_x @ w, data.mean_y @ w])
+        return self.assessed(model, means, spreads(w, data.var_x, data.var_y))
+
+    def assessed(self, model: BinaryModel, means: NDArray, spreads: NDArray) -> BinaryModel:
+        """Add the worst-case accuracy to `Fit.extra`, given the projected means and the spreads."""
+        margins = np.array([1.0, -1.0]) * (means + model.intercept)
+        bound = worst_case_accuracy(margins, spreads, self.robust_mean)
+        extra = {**model.fit.extra, "worst_case_accuracy": bound}
+        return replace(model, fit=replace(model.fit, extra=extra))
+
+
+class SpreadMachine(WorstCaseMachine):
     """Base class of MPM and M4, the machines that may also be trained on the kernel matrix.
 
     Linear machines are trained in coordinates in which both class covariances are diagonal
@@ -191,7 +265,7 @@ class SpreadMachine(CovarianceMachine):
         raise TypeError(f"{type(self).__name__} does not implement solve_gram")
 
     def _has_gram_route(self) -> bool:
-        plain = self.scatter == "mean" and self.ridge >= LEAST_GRAM_RIDGE
+        plain = self.scatter == "mean" and self.total_ridge >= LEAST_GRAM_RIDGE
         return plain and self.solver in ("auto", "gram")
 
     def _train_ordered(self, machines: Sequence[Self], problem: BinaryProblem) -> list[BinaryModel]:
@@ -219,9 +293,9 @@ class SpreadMachine(CovarianceMachine):
         means = np.where(y > 0, 1.0 / (y > 0).sum(), -1.0 / (y < 0).sum())
         if means @ (gram @ means) <= EQUAL_KERNEL_MEANS * unit:
             return {}
-        for ridge in dict.fromkeys(machine.ridge for machine in machines.values()):
+        for ridge in dict.fromkeys(machine.total_ridge for machine in machines.values()):
             started = time.perf_counter()
-            members = [k for k, machine in machines.items() if machine.ridge == ridge]
+            members = [k for k, machine in machines.items() if machine.total_ridge == ridge]
             try:
                 spread = GramSpread(gram, y, ridge * unit)
                 found = self.solve_gram([machines[k] for k in members], spread)
@@ -234,7 +308,12 @@ class SpreadMachine(CovarianceMachine):
                 fit = replace(model.fit, seconds=seconds)
                 # if a model is missing, the caller trains its machine in diagonal coordinates
                 if abs(fit.gap) <= self.tol or time_is_up():
-                    models[k] = replace(model, fit=fit, coef=model.w, w=None)
+                    coef = np.asarray(model.w)
+                    f = gram @ coef
+                    means = np.array([f[y > 0].mean(), f[y < 0].mean()])
+                    models[k] = machines[k].assessed(
+                        replace(model, fit=fit, coef=coef, w=None), means, spread.spreads(coef, f)
+                    )
         return models
 
 

@@ -61,6 +61,11 @@ DIAGONAL_SHIFT = {np.float32: 1e-6, np.float64: 1e-13}
 
 MAX_ROUNDS = 200
 
+#: The iteration ends if the relative gap has not been halved in STALLED_ROUNDS iterations. With a
+#: small ridge or a large C, rounding errors of the factorization stop the progress. The caller then
+#: solves the problem in diagonal coordinates, which takes less time than more iterations.
+STALLED_ROUNDS = 10
+
 
 def solve_gram(
     spread: GramSpread, mpm: Direction, penalties: Sequence[float], tol: float
@@ -79,10 +84,14 @@ def solve_gram(
             state = _Iteration(spread, C, 2.0 * mpm.w)
         else:
             state.change_penalty(C)
+        gaps: list[float] = []
         for _ in range(MAX_ROUNDS):
             state.step()
+            gaps.append(state.best.gap)
+            stalled = len(gaps) > STALLED_ROUNDS and gaps[-1] > 0.5 * gaps[-1 - STALLED_ROUNDS]
             # decision values may overflow if kernel values differ by many orders of magnitude
-            if state.best.closed(tol) or time_is_up() or not np.isfinite(state.decision).all():
+            ended = stalled or not np.isfinite(state.decision).all()
+            if ended or state.best.closed(tol) or time_is_up():
                 break
         out.append((state.best_c, state.best_line, replace(state.best, route="gram")))
     return out

@@ -22,6 +22,31 @@ Adding ``(sx - sy)/(sx + sy)`` to the intercept b of "margin" gives the intercep
 problem "mean" is not convex in rho and requires a search over rho. The reduction (parameter `nu`)
 replaces the constraints of all points near their class mean by one constraint on the class means.
 
+The parameter `theta` weights the margins: the required margins in (2), (3) and (21), (22) are ``2
+theta rho sx`` and ``2 (1 - theta) rho sy``, the spreads sx and sy in this docstring are multiplied
+by ``2 theta`` and ``2 (1 - theta)``, and kappa belongs to the MPM with these spreads. The weighted
+margins of the paper, (34)-(37), maximise ``theta t + (1 - theta) s`` over w, b and the margins t
+and s of the class means, with the share theta of the positive class. This problem is unbounded: as
+b increases, t grows like ``b/sx``, and s decreases like ``-b/sy``, so that the objective has no
+maximum unless ``theta sy = (1 - theta) sx``. With the parameter `theta`, the ratio of the margins
+is fixed instead, and the smaller weighted margin is maximised.
+
+Given the parameter A, the Ivanov form (27)-(29) is solved in the normalization "margin":
+
+    min over w, b, xi   sum xi   subject to   y_i (w'z_i + b) >= 1 - xi_i,  xi_i >= 0,
+                                              sx + sy <= 2/A,  thus rho >= A
+
+If A is at most the largest rho of a hard margin, all slacks are zero, and the solution for the hard
+margin is returned. Else the solution also solves the soft margin for some penalty C.
+
+The "precise form" (23)-(26) multiplies the slacks by the class spreads, and is not convex. The
+precise form is no other machine. Let a_i be the multipliers of the rows in an optimum, and let K_x
+and K_y be the sums of ``a_i (rho - xi_i)`` over each class. If K_x and K_y are positive, the
+optimality conditions are also satisfied by this M4 with ``theta = K_x/(K_x + K_y)``, class weights
+proportional to 1/sx and 1/sy, and some C. A search over `theta`, `class_weight` and C therefore
+includes the precise form. If K_x or K_y is negative, the precise form prefers a larger class
+spread, since the slacks of misclassified rows are divided by the spread.
+
 If row or class weights are given, let s_i be the row weight times the class weight of row i. The
 slack of row i has the penalty ``C s_i``, and the class means and covariances are weighted. The
 total weights of the classes replace the class sizes N_x and N_y in (31) and (32) of the paper.
@@ -32,17 +57,18 @@ of operations are for n rows and k coordinates in which both class covariances a
 
     interior point    "margin" with a linear kernel or a low-rank kernel matrix, O(n k^2) per step
     gram              "margin" with a kernel matrix of high rank, n^3/3 operations and a few SVMs
-    cone program      hard margin, reduction, or "interior point" has a gap above the tolerance;
-                      solved by Clarabel with up to 30 copies of the rows in memory
+    cone program      hard margin, reduction, Ivanov form, or "interior point" has a gap above the
+                      tolerance; solved by Clarabel with up to 30 copies of the rows in memory
     branch and bound  "mean", with one cone program per value of rho
     closed form       zero variance, equal class means in "mean", or a reduction that removes all
                       points of a class
 
 `benchmarks/peers.py` compares the training times of the algorithms, of the reference solver and of
-the SVM. With ``solver="reference"``, one cone program is solved per value of rho, as in the paper
+the SVM. `benchmarks/m4_complexity.py` measures how the times grow with the number of rows and of
+features. With ``solver="reference"``, one cone program is solved per value of rho, as in the paper
 (see `spread_program`). In this case, `Fit.route` is "rho search" for "margin" and for the hard
-margin. The paper's line search is not used, since quadratic interpolation may find only a local
-optimum.
+margin. The Ivanov form fixes rho, and its reference solver is Clarabel. The paper's line search is
+not used, since quadratic interpolation may find only a local optimum.
 
 References
 ----------
@@ -87,11 +113,12 @@ class M4(WeightedClassifier, SpreadMachine):
     ----------
     fits_ : list of Fit
         One certificate per class pair. `objective` is ``sx + sy + C sum xi`` in the normalization
-        "margin" and for the hard margin, and ``C sum xi - rho`` in "mean". `bound` is a lower bound
-        on `objective` from a dual solution. ``extra`` contains "rho", "C" and "kappa". "kappa" is
-        the reciprocal of the optimal value of the MPM, and an upper bound on "rho" if the margin is
-        hard. If ``nu > 0``, ``extra`` also contains "kept", the number of points that the reduction
-        does not remove. `n_support` is the number of rows with an active constraint.
+        "margin" and for the hard margin, ``C sum xi - rho`` in "mean", and ``sum xi`` if A is
+        given. `bound` is a lower bound on `objective` from a dual solution. ``extra`` contains
+        "rho", "kappa", and "C" or "A". "kappa" is the reciprocal of the optimal value of the MPM,
+        and an upper bound on "rho" if the margin is hard. If ``nu > 0``, ``extra`` also contains
+        "kept", the number of points that the reduction does not remove. `n_support` is the number
+        of rows with an active constraint.
 
     Notes
     -----
@@ -121,8 +148,9 @@ class M4(WeightedClassifier, SpreadMachine):
     search_space: ClassVar[SearchSpace] = SpreadMachine.search_space.extended(
         {"C": ("C_factor", (1.2, 1.5, 2.0, 3.0, 5.0, 10.0, 30.0, 100.0, 1000.0))},
         prefer={"C": "small", "C_factor": "small", **SpreadMachine.search_space.prefer},
+        tol=1e-3,
     )
-    version: ClassVar[int] = 8
+    version: ClassVar[int] = 9
 
     C: float | None = parameter(
         None, Param(low=0, open_low=True, high=LARGEST_PENALTY, optional=True), "Penalty on slack."
@@ -136,6 +164,21 @@ class M4(WeightedClassifier, SpreadMachine):
         "= 0 is optimal for factors below 1.",
     )
     class_weight: dict | str | None = class_weight(after="C_factor")
+    theta: float | str = parameter(
+        0.5,
+        Param(low=1e-3, high=1 - 1e-3, choices=("prior",)),
+        "Weight of the margin of the positive class, the second class of a pair: the margins are "
+        '``2 theta rho sx`` and ``2 (1 - theta) rho sy``. "prior" is the share of the positive '
+        "class in the sum of the row weights.",
+        after="C_factor",
+    )
+    A: float | None = parameter(
+        None,
+        Param(low=0, open_low=True, optional=True),
+        "Least margin rho, in class spreads: the Ivanov form (27)-(29), which replaces the penalty "
+        'C. Only for the soft margin without reduction in the normalization "margin".',
+        after="C_factor",
+    )
     margin: str = parameter(
         "soft",
         choice("soft", "hard"),
@@ -168,7 +211,7 @@ class M4(WeightedClassifier, SpreadMachine):
 
     @classmethod
     def needs_at(cls, params: Mapping[str, Any]) -> MemoryNeeds:
-        plain = {"margin": "soft", "normalization": "margin", "nu": 0}
+        plain = {"margin": "soft", "normalization": "margin", "nu": 0, "A": None}
         cones = any(params.get(name, value) != value for name, value in plain.items())
         if not cones and params.get("solver", "auto") not in ("reference", "clarabel", "ecos"):
             return cls.memory_needs
@@ -181,23 +224,40 @@ class M4(WeightedClassifier, SpreadMachine):
             data = replace(data, var_x=total, var_y=total)
         if not data.rows.shape[1]:
             return majority_model(data, Status.TRIVIAL, "all rows are equal")
+        squares = data.distances() if self.nu > 0 else np.zeros(len(data.y))
+        theta = data.totals[0] / sum(data.totals) if self.theta == "prior" else float(self.theta)
+        x, y = 2.0 * theta, 2.0 * (1.0 - theta)
+        data = replace(data, var_x=x * x * data.var_x, var_y=y * y * data.var_y)
         kappa = 0.0
         if not data.equal_means:
             kappa = 1.0 / minimax_direction(data.delta, data.var_x, data.var_y).value
-        problem = self._problem(data, kappa)
-        if self.margin == "hard":
+        problem = self._problem(data, kappa, squares / (1.0 + squares) >= self.nu)
+        if self.A is not None:
+            model = self._ivanov(problem, self.A)
+        elif self.margin == "hard":
             model = self._hard(data, problem)
         elif self.normalization == "mean":
             model = self._mean(data, problem)
         else:
             model = self._soft(data, problem)
         kept = {"kept": len(problem.y)} if self.nu > 0 else {}
-        return _with_facts(model, kappa=kappa, C=problem.C, **kept)
+        penalty = {"C": problem.C} if self.A is None else {"A": self.A}
+        return _with_facts(model, kappa=kappa, **penalty, **kept)
 
     def _has_gram_route(self) -> bool:
         soft = self.margin == "soft" and self.normalization == "margin"
         plain = soft and self.variant == "m4" and self.nu == 0 and self.class_weight is None
-        return super()._has_gram_route() and plain
+        unweighted = self.theta == 0.5 and self.A is None
+        return super()._has_gram_route() and plain and unweighted
+
+    def _check_parameters(self) -> None:
+        super()._check_parameters()
+        forms = (self.margin, self.normalization, self.nu)
+        if self.A is not None and forms != ("soft", "margin", 0):
+            raise ValueError(
+                "M4: A needs margin='soft', normalization='margin' and nu=0, got "
+                f"{self.margin!r}, {self.normalization!r} and {self.nu:g}; leave A out"
+            )
 
     def solve_gram(self, machines: Sequence[M4], spread: GramSpread) -> list[BinaryModel]:
         from mmbench.machines.minimax.gram import solve_gram
@@ -211,11 +271,9 @@ class M4(WeightedClassifier, SpreadMachine):
             out.append(_with_facts(model, kappa=1.0 / mpm.value, C=line.C))
         return out
 
-    def _problem(self, data: DiagonalData, kappa: float) -> MarginProblem:
+    def _problem(self, data: DiagonalData, kappa: float, kept: NDArray) -> MarginProblem:
         """Return the `MarginProblem` with C and the points that the reduction does not remove."""
         weights = np.ones(len(data.y)) if data.weights is None else data.weights
-        squares = data.distances() if self.nu > 0 else np.zeros(len(data.y))
-        kept = squares / (1.0 + squares) >= self.nu
         return MarginProblem(
             rows=data.rows if kept.all() else data.rows[kept],
             y=data.y[kept],
@@ -256,6 +314,11 @@ class M4(WeightedClassifier, SpreadMachine):
         known = "not" if found is Status.INFEASIBLE else "not known to be"
         reason = f"the classes are {known} separable; the classifier has a soft margin"
         return _with_facts(replace(soft, fit=fit), reason=reason)
+
+    def _ivanov(self, problem: MarginProblem, A: float) -> BinaryModel:
+        from mmbench.machines.minimax.soft import solve_ivanov
+
+        return self._margin_model(problem, solve_ivanov(problem, A, self.solver, self.tol))
 
     def _mean(self, data: DiagonalData, problem: MarginProblem) -> BinaryModel:
         from mmbench.machines.minimax.mean import least_penalty, solve_mean

@@ -13,7 +13,9 @@ and ``sy = sqrt(w'Sy w)``. For a given beta, the largest kappa(alpha) is the max
 ``(1 - kappa(beta) sy) / sx``, a ratio of a concave and a convex function.
 
 If `sample_weight` is given, the means and covariances are weighted, and theta is the weight of the
-positive class divided by the total weight.
+positive class divided by the total weight. The robust MEMPM (parameters `robust_mean` and
+`robust_covariance`, see the module `covariance`) replaces ``kappa(alpha)`` and ``kappa(beta)`` in
+the constraints by ``kappa(alpha) + robust_mean`` and ``kappa(beta) + robust_mean``.
 
 Since the problem may have several local optima, beta is determined by branch and bound. The minimum
 of ``kappa(alpha) sx + kappa(beta) sy`` over w is a concave function of (kappa(alpha), kappa(beta)).
@@ -47,9 +49,9 @@ from mmbench.machines.base.parameters import choice, parameter
 from mmbench.machines.base.problem import BinaryModel
 from mmbench.machines.minimax.branch_and_bound import minimise
 from mmbench.machines.minimax.coordinates import DiagonalData
-from mmbench.machines.minimax.covariance import CovarianceMachine, certificate, majority_model
+from mmbench.machines.minimax.covariance import WorstCaseMachine, certificate, majority_model
 from mmbench.machines.minimax.mpm import direction
-from mmbench.machines.minimax.spread import Direction, inner, spreads
+from mmbench.machines.minimax.spread import Direction, accuracy, inner, spreads
 from mmbench.solvers.result import Result
 
 #: Maximum number of iterations of Dinkelbach's algorithm, which converges quadratically.
@@ -69,7 +71,7 @@ MAX_KAPPA = 1e12
 MAX_CHORD_RATIO = 1e3
 
 
-class MEMPM(WeightedClassifier, CovarianceMachine):
+class MEMPM(WeightedClassifier, WorstCaseMachine):
     """Minimum error minimax probability machine, one-vs-one.
 
     Attributes
@@ -106,11 +108,11 @@ class MEMPM(WeightedClassifier, CovarianceMachine):
         if data.equal_means:
             reason = "the class means are equal"
             return majority_model(data, Status.INFEASIBLE, reason, objective=1.0, bound=1.0)
-        search = _BetaSearch(data, self.solver)
+        search = _BetaSearch(data, self.solver, self.robust_mean)
         # the solutions for the smallest and the largest beta
         ends = search.evaluate(0.0), search.evaluate(float(np.arctan(search.limit)))
         best, bound = minimise(search.evaluate, search.lower, ends, 0.5 * self.tol)
-        alpha, beta = accuracy(best.kappa_x), accuracy(best.kappa_y)
+        alpha, beta = (accuracy(k - self.robust_mean) for k in (best.kappa_x, best.kappa_y))
         found = replace(best, bound=bound, iterations=search.iterations)
         fit = certificate(found, self.tol, len(data.y), alpha=alpha, beta=beta)
         b = inner(best.kappa_x * best.spread_x) - float(best.w @ data.mean_x)
@@ -127,7 +129,7 @@ class _BetaSolution(Result):
     w: NDArray
     #: Spread of the positive class along w.
     spread_x: float
-    #: Values of kappa(alpha) and kappa(beta).
+    #: Values of kappa(alpha) and kappa(beta), plus the radius `robust_mean`.
     kappa_x: float
     kappa_y: float
     #: Upper bound on kappa(alpha) over all directions w, for the fixed beta.
@@ -137,8 +139,8 @@ class _BetaSolution(Result):
 class _BetaSearch:
     """Solutions for fixed values of beta, and lower bounds on the error over intervals of beta."""
 
-    def __init__(self, data: DiagonalData, solver: str):
-        self.data, self.solver = data, solver
+    def __init__(self, data: DiagonalData, solver: str, radius: float = 0.0):
+        self.data, self.solver, self.radius = data, solver, radius
         positive, negative = data.totals
         self.theta = positive / (positive + negative)
         self.iterations = 0
@@ -167,7 +169,7 @@ class _BetaSearch:
             kappa_x,
             kappa_y,
             self._refuted(kappa_x, kappa_y),
-            value=error(self.theta, kappa_x, kappa_y),
+            value=self._error(kappa_x, kappa_y),
             bound=0.0,
             violation=abs(float(self.data.delta @ best) - 1.0),
             iterations=0,
@@ -181,13 +183,27 @@ class _BetaSearch:
         The largest kappa(alpha) is a function of kappa(beta). On the interval, the graph of the
         function lies below the chord between the ends of the graph. Since the largest kappa(alpha)
         does not increase with beta, an upper bound at the smallest beta holds on the whole
-        interval.
+        interval. If the radius `robust_mean` exceeds kappa(alpha) or kappa(beta) on a part of the
+        chord, one of the accuracies is 0 there, and the error is smallest at an end of the chord.
         """
-        monotone = error(self.theta, left.most_x, right.kappa_y)
-        ends = (left.most_x, right.most_x), (left.kappa_y, right.kappa_y)
-        if any(max(kappas) > MAX_CHORD_RATIO * max(min(kappas), 1.0) for kappas in ends):
+        monotone = self._error(left.most_x, right.kappa_y)
+        x = np.array([left.most_x, right.most_x]) - self.radius
+        y = np.array([left.kappa_y, right.kappa_y]) - self.radius
+        outside = min(self._error(p.most_x, p.kappa_y) for p in (left, right))
+        first = y[0] / (y[0] - y[1]) if y[0] < 0 else 0.0
+        last = x[0] / (x[0] - x[1]) if x[1] < 0 else 1.0
+        if self.radius and not (x[0] > 0 and y[1] > 0 and first < last):
+            return max(monotone, outside)
+        shares = np.array([first, last])
+        x, y = (ends[0] + shares * (ends[1] - ends[0]) for ends in (x, y))
+        if any(max(kappas) > MAX_CHORD_RATIO * max(min(kappas), 1.0) for kappas in (x, y)):
             return monotone
-        return max(monotone, least_error(self.theta, *ends))
+        return max(monotone, min(outside, least_error(self.theta, tuple(x), tuple(y))))
+
+    def _error(self, kappa_x: float, kappa_y: float) -> float:
+        """Return the worst-case error over the set of class means with the radius `robust_mean`."""
+        kappas = (max(0.0, kappa - self.radius) for kappa in (kappa_x, kappa_y))
+        return error(self.theta, *kappas)
 
     def _refuted(self, kappa_x: float, kappa_y: float) -> float:
         """Return an upper bound on kappa(alpha) over all directions w, by trying increasing values.
@@ -252,14 +268,3 @@ def least_error(theta: float, x: tuple[float, float], y: tuple[float, float]) ->
     slope += (1.0 - theta) / most_y**2 * v.deriv() * v * (most_x**-2 + u**2) ** 2
     shares = [0.0, 1.0, *np.clip(slope.roots().real, 0.0, 1.0)]
     return min(error(theta, most_x * u(share), most_y * v(share)) for share in shares)
-
-
-def accuracy(kappa: float) -> float:
-    """Return ``kappa^2 / (1 + kappa^2)``, the accuracy u with ``kappa(u) = kappa``.
-
-    Examples
-    --------
-    >>> accuracy(2.0)
-    0.8
-    """
-    return kappa**2 / (1.0 + kappa**2)

@@ -10,7 +10,10 @@ For all class distributions with the means xm, ym and the covariances Sx, Sy, ea
 classified correctly with a probability of at least alpha = kappa^2 / (1 + kappa^2).
 
 If `sample_weight` is given, the means and covariances are weighted. There is no `class_weight`,
-because class weights cancel in the mean and the covariance of a class.
+because class weights cancel in the mean and the covariance of a class. The robust MPM (parameters
+`robust_mean` and `robust_covariance`, see the module `covariance`) adds a multiple of the identity
+matrix to Sx and Sy, and guarantees alpha for ``kappa - robust_mean`` in place of kappa. Therefore
+the radius `robust_mean` changes alpha, but neither w nor b.
 
 `Fit.route` names the algorithm. Numbers of operations are for n rows, d features and a kernel
 matrix of rank r:
@@ -47,7 +50,14 @@ from mmbench.machines.base.problem import BinaryModel
 from mmbench.machines.base.search_space import SearchSpace
 from mmbench.machines.minimax.coordinates import DiagonalData
 from mmbench.machines.minimax.covariance import SpreadMachine, certificate, majority_model
-from mmbench.machines.minimax.spread import Direction, GramSpread, inner, minimax_direction, spreads
+from mmbench.machines.minimax.spread import (
+    Direction,
+    GramSpread,
+    accuracy,
+    inner,
+    minimax_direction,
+    spreads,
+)
 
 
 class MPM(WeightedClassifier, SpreadMachine):
@@ -67,8 +77,8 @@ class MPM(WeightedClassifier, SpreadMachine):
     >>> from mmbench.machines import MPM
     >>> X, y = load_breast_cancer(return_X_y=True)
     >>> machine = MPM().fit(X[::2], y[::2])
-    >>> round(machine.score(X[1::2], y[1::2]), 2), round(machine.fits_[0].extra["alpha"], 2)
-    (0.96, 0.79)
+    >>> round(machine.score(X[1::2], y[1::2]), 2), machine.worst_case_accuracy_.round(2)
+    (0.96, array([0.79]))
     """
 
     search_space: ClassVar[SearchSpace] = SpreadMachine.search_space.extended(tol=1e-3)
@@ -98,7 +108,7 @@ class MPM(WeightedClassifier, SpreadMachine):
     def _model(self, found: Direction, mean_x: float, n: int) -> BinaryModel:
         """Convert a direction w to a model, given the projected mean w'xm of the positive class."""
         kappa = 1.0 / found.value
-        alpha = kappa**2 / (1.0 + kappa**2)
+        alpha = accuracy(kappa - self.robust_mean)
         fit = certificate(found, self.tol, n, kappa=kappa, alpha=alpha)
         return BinaryModel(inner(kappa * found.spread_x) - mean_x, fit, w=found.w)
 

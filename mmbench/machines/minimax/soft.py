@@ -29,9 +29,12 @@ from numpy.typing import NDArray
 
 from mmbench.allowance import time_is_up
 from mmbench.errors import Status
+from mmbench.machines.base.threshold import balanced, best_bias
 from mmbench.machines.minimax.margin_problem import MarginProblem, MarginSolution, middle_bias
+from mmbench.machines.minimax.spread import minimax_direction
 from mmbench.machines.minimax.spread_program import (
     bisect_rho,
+    budget_program,
     margin_program,
     search_budget,
     solve_program,
@@ -101,6 +104,31 @@ def solve_hard(
     program = replace(program, sides=0.5 * scale * margin * program.sides)
     found = solve_program(program, solver, tol).for_problem(problem)
     return replace(found, route="cone program")
+
+
+def solve_ivanov(
+    problem: MarginProblem, A: float, solver: str = "auto", tol: float = 1e-6
+) -> MarginSolution:
+    """Minimise the sum of slacks subject to ``sx + sy <= 2/A``; the penalty C is not used.
+
+    Let a be multipliers of the rows, and v the vector ``sum_i a_i y_i z_i``. If ``v'w <= g (sx +
+    sy)`` for all w, then ``sum a - 2 g/A`` is a lower bound on the sum of slacks.
+    """
+    problem, budget = replace(problem, C=1.0), 2.0 / A
+    hard = solve_hard(replace(problem, C=np.inf), "auto" if solver == "reference" else solver, tol)
+    if isinstance(hard, MarginSolution) and hard.value <= budget:
+        return replace(hard, value=0.0, bound=0.0)
+    found = solve_program(budget_program(problem, A), solver, tol)
+    w = found.x[: len(problem.delta)]
+    w = w * min(1.0, budget / max(float(problem.spreads(w).sum()), 1e-300))
+    b = best_bias(problem.rows @ w, problem.y, problem.weights)
+    a = balanced(found.multipliers, problem.y, problem.weights)
+    v = problem.rows.T @ (a * problem.y)
+    reach = minimax_direction(v, problem.var_x, problem.var_y).bound if v.any() else np.inf
+    bound = max(0.0, float(a.sum()) - budget / reach)
+    solved = problem.certified(w, b, a, bound, found.iterations)
+    solved = replace(solved, value=problem.slack(w, b), route="cone program")
+    return replace(problem.trivial_solution(), bound=bound).better(solved)
 
 
 def widest_margin(problem: MarginProblem) -> tuple[NDArray, float, bool]:

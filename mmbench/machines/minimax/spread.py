@@ -135,6 +135,36 @@ def spreads(w: NDArray, var_x: NDArray, var_y: NDArray) -> NDArray:
     return np.sqrt(np.array([var_x @ squares, var_y @ squares]))
 
 
+def accuracy(kappa: float) -> float:
+    """Return ``kappa^2 / (1 + kappa^2)``, the accuracy u with ``kappa(u) = kappa``.
+
+    A negative kappa is replaced by 0.
+
+    Examples
+    --------
+    >>> accuracy(2.0), accuracy(-2.0)
+    (0.8, 0.0)
+    """
+    kappa = max(kappa, 0.0)
+    return kappa**2 / (1.0 + kappa**2)
+
+
+def worst_case_accuracy(margins: NDArray, spreads: NDArray, radius: float) -> float:
+    """Return the lower bound on the accuracy of the worse class.
+
+    `margins` contains ``w'xm + b`` and ``-(w'ym + b)``, and `spreads` contains sx and sy. `radius`
+    is the radius of the set of class means, in spreads.
+
+    Examples
+    --------
+    >>> round(worst_case_accuracy(np.array([2.0, 3.0]), np.ones(2), 0.0), 6)
+    0.8
+    """
+    excess = np.maximum(margins - radius * spreads, 0.0)
+    length = np.hypot(excess, spreads)
+    return float(np.divide(excess, length, out=np.zeros(2), where=excess > 0).min() ** 2)
+
+
 def inner(share: float) -> float:
     """Clip `share` to the interval from LEAST_SHARE to 1 - LEAST_SHARE.
 

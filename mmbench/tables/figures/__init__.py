@@ -21,7 +21,7 @@ from mmbench.errors import UserError, converted, did_you_mean
 from mmbench.tables.catalogue import catalogue, entry_as
 
 if TYPE_CHECKING:  # not imported at run time, to keep `mmbench list figures` fast
-    from mmbench.tables.results_folder import Experiment
+    from mmbench.results.frames import Results
 
 FIGURES = catalogue("figures")
 SUFFIXES = (".pdf", ".png", ".svg")
@@ -62,7 +62,7 @@ def check_figure(name: str, output: Path | None) -> None:
         raise UserError(f"{output}: the file name must end in {', '.join(SUFFIXES)}")
 
 
-def choose(name: str, results: Sequence[Experiment]) -> Experiment:
+def choose(name: str, results: Sequence[Results]) -> Results:
     """Return the experiment or the reference table from which a figure is drawn.
 
     A suitable experiment has results of the figure's machine. If the figure needs records, a
@@ -85,7 +85,7 @@ def choose(name: str, results: Sequence[Experiment]) -> Experiment:
     raise UserError(f"no finished record{whose}, which figure {name} needs")
 
 
-def figures_of(results: Experiment) -> list[str]:
+def figures_of(results: Results) -> list[str]:
     """Return the names of the figures that the report of an experiment contains."""
     return [
         name
@@ -100,31 +100,32 @@ def title_of(name: str) -> str:
     return find_figure(name).about if name in FIGURES else f"{name}."
 
 
-def _machines(results: Experiment) -> set[str]:
+def _machines(results: Results) -> set[str]:
     """Return the names of the machines that have results in an experiment."""
-    if results.frame is not None:
-        return {key.machine for key in results.frame.dropna(subset="measured").key}
-    return {record.job.column for record in results.records if record.done}
+    if results.stored is not None:
+        return set(results.stored.dropna(subset="measured").machine)
+    return {row.machine for rows in results.by_cell.values() for row in rows if row.accuracy_pct}
 
 
-def draw_figure(name: str, experiment: Experiment, output: Path) -> str:
+def draw_figure(name: str, results: Results, output: Path, **options: Any) -> str:
     """Write a figure to a file, and return the numbers in the figure as text.
 
-    The suffix of the file name `output` (png, pdf or svg) determines the format. Raises UserError
-    if records are missing, if the experiment has several training sizes that the figure cannot
-    show, or if the output cannot be written.
+    The suffix of the file name `output` (png, pdf or svg) determines the format. The `options` are
+    further arguments of the function that draws the figure. Raises UserError if records are
+    missing, if the experiment has several training sizes that the figure cannot show, or if the
+    output cannot be written.
     """
     from mmbench.jobs.store import write_atomically
 
     figure = find_figure(name)
-    if experiment.sized and not figure.sized:
-        raise UserError(f"{experiment.name}: figure {name} cannot show several training sizes")
+    if results.sized and not figure.sized:
+        raise UserError(f"{results.name}: figure {name} cannot show several training sizes")
     with converted(f"{output}: cannot write the figure", OSError), TemporaryDirectory() as folder:
         drawn = Path(folder) / output.name
-        plan = experiment.plan  # escape dollars, which enclose formulas in matplotlib
+        plan = results.plan  # escape dollars, which enclose formulas in matplotlib
         labels = {name: label.replace("$", r"\$") for name, label in plan.labels.items()}
-        experiment = replace(experiment, plan=replace(plan, labels=labels))
-        numbers = resolve_name(figure.draw)(experiment, drawn, **figure.options)
+        results = replace(results, plan=replace(plan, labels=labels))
+        numbers = resolve_name(figure.draw)(results, drawn, **figure.options, **options)
         content = drawn.read_bytes()
         if output.suffix.lower() == ".svg":  # a title for screen readers
             title = f"\n <title>{escape(figure.about)}</title>".encode()

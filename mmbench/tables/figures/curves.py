@@ -1,26 +1,23 @@
 """Accuracy and CPU time per training as functions of a parameter, with one curve per data set.
 
 The figure shows an experiment that contains one machine several times, with different values of the
-parameter. Each variant of the machine has a label that ends with the value of the parameter, as in
-"M4, ν = 0.7". Each accuracy is the mean over splits, drawn with its standard error. Dashed lines
-show the results of a rival: a machine without this parameter.
+parameter. The values are read from the parameters of the splits. Each accuracy is the mean over
+splits, drawn with its standard error. Dashed lines show the results of a rival: a machine without
+this parameter.
 """
 
 from __future__ import annotations
 
-import re
-from collections.abc import Mapping
 from pathlib import Path
-from statistics import fmean
 from typing import TYPE_CHECKING, Any
 
 from mmbench.errors import UserError
 from mmbench.jobs.store import Key
-from mmbench.tables.build import sheet_of
+from mmbench.machines import alias_of
+from mmbench.results.cells import KEPT, METRIC
+from mmbench.results.frames import Results
+from mmbench.tables.build import laid_out
 from mmbench.tables.figures.style import PAGE, colour, data_names, drawing, mark
-from mmbench.tables.frame import METRIC
-from mmbench.tables.results_folder import Experiment
-from mmbench.tables.sheet import Sheet
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -35,29 +32,29 @@ AXIS_LABELS = {
 
 
 def draw(
-    experiment: Experiment,
+    results: Results,
     output: Path,
     rival: str,
+    parameter: str,
     title: str,
     axis: str,
     scale: str = "linear",
-    values: Mapping[str, float] | None = None,
 ) -> str:
     """Write the figure of an experiment to a file, and return the numbers in the figure as text.
 
-    `rival` is the name of a machine without the varied parameter. For each machine whose label does
-    not end with the value of the parameter, `values` contains this value. Raises UserError if the
-    experiment has no results, or results of several kernels.
+    `rival` is the name of a machine without the varied parameter. `parameter` is the name of the
+    varied parameter. Raises UserError if the experiment has no results, or results of several
+    kernels.
     """
     import pandas as pd
 
-    sheet = sheet_of(experiment)
-    done = [key for key in sheet.keys if sheet.value(key, METRIC) is not None]
+    results = laid_out(results)
+    done = [key for key in results.keys if results.value(key, METRIC) is not None]
     if len({(key.kernel, key.degree) for key in done}) != 1:
-        raise UserError(f"{experiment.name}: the figure needs results of one kernel")
-    points = pd.DataFrame([_point(sheet, key, values or {}) for key in done])
-    machines = points.label.str.replace(",.*", "", regex=True)
-    points["curve"] = points.dataset.map(data_names(sheet.datasets)) + ", " + machines
+        raise UserError(f"{results.name}: the figure needs results of one kernel")
+    points = pd.DataFrame([_point(results, key, parameter) for key in done])
+    machines = points.estimator.map(lambda name: alias_of(alias_of(name).machine).label)
+    points["curve"] = points.dataset.map(data_names(results.datasets)) + ", " + machines
     if points.kept.notna().any():  # an M4 without a reduced problem keeps all training rows
         points["kept"] = points.kept.fillna(100.0).where(points.machine != rival)
     points = points.sort_values("at", kind="stable")
@@ -85,29 +82,26 @@ def draw(
     )
 
 
-def _point(sheet: Sheet, key: Key, values: Mapping[str, float]) -> dict[str, Any]:
+def _point(results: Results, key: Key, parameter: str) -> dict[str, Any]:
     """Return one point of a curve: accuracy, CPU time in ms, and value ``at`` of the parameter.
 
-    For the rival, ``at`` is NaN.
+    For a machine without the parameter, ``at`` is NaN.
     """
-    label, cell = sheet.label(key.machine), sheet.cells.get(key)
-    found, row = re.search(r"= *([\d.]+)$", label), sheet.row(key, METRIC)
-    # For each record, percentage of training rows that the M4 keeps in its reduced optimization
-    # problem. The list is empty without records, or if the machine does not reduce the problem.
-    shares = [
-        100 * record.per_pair[0]["extra"]["kept"] / record.split["n_train"]
-        for record in (cell.done if cell else ())
-        if "kept" in record.per_pair[0]["extra"]
-    ]
+    row, splits = results.row(key, METRIC), results.counted(key)
+    kept, settings = results.value(key, KEPT), {}
+    for split in splits[:1]:
+        given = split.parameters if isinstance(split.parameters, dict) else {}
+        settings = {**(split.defaults or {}), **given}
     return {
         "dataset": key.dataset,
         "machine": key.machine,
-        "label": label,
-        "at": float(found[1]) if found else values.get(key.machine, float("nan")),
+        "estimator": (splits[0].estimator if splits else "") or key.machine,
+        "label": results.label(key.machine),
+        "at": float(settings.get(parameter, "nan")),
         "accuracy": row.measured,
         "error": row.se or 0.0,
-        "ms": 1e3 * (sheet.value(key, "seconds_training") or 0.0),
-        "kept": fmean(shares) if shares else float("nan"),
+        "ms": 1e3 * (results.value(key, "seconds_training") or 0.0),
+        "kept": float("nan") if kept is None else kept,
     }
 
 

@@ -16,9 +16,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mmbench.errors import UserError
+from mmbench.results.frames import Results
 from mmbench.tables.figures.style import COLUMN, DASHES, PAGE, colour, data_names, drawing, looks
-from mmbench.tables.results_folder import Experiment
-from mmbench.tables.table import kernel_text
+from mmbench.tables.text import kernel_text
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -31,7 +31,7 @@ GRID = np.linspace(0.0, 1.0, 201)
 PER_LINE, LINE = 3, 0.16
 
 
-def draw(experiment: Experiment, output: Path) -> str:
+def draw(results: Results, output: Path) -> str:
     """Write the ROC curves of all data sets with two classes to a file, and return the areas under
     the curves as text.
 
@@ -40,9 +40,9 @@ def draw(experiment: Experiment, output: Path) -> str:
     import pandas as pd
 
     columns = ["dataset", "kernel", "machine", "label", "curve", "area"]
-    folds = pd.DataFrame(_folds(experiment), columns=columns)
+    folds = pd.DataFrame(_folds(results), columns=columns)
     if folds.empty:
-        raise UserError(f"{experiment.name}: no finished record of a data set with two classes")
+        raise UserError(f"{results.name}: no finished record of a data set with two classes")
     panels = folds.groupby(["dataset", "kernel"], sort=False)
     inks = {name: colour(k) for name, k in looks(folds.machine.unique()).items()}
     names = data_names(folds.dataset.unique())
@@ -60,18 +60,17 @@ def draw(experiment: Experiment, output: Path) -> str:
     return "\n".join(lines)
 
 
-def _folds(experiment: Experiment) -> Iterator[tuple]:
+def _folds(results: Results) -> Iterator[tuple]:
     """Yield one tuple per fold over which the means are computed: data set, kernel, machine, label
     of the machine, ROC curve, and area under the curve.
     """
-    for cell in experiment.cells:
-        kernel = kernel_text(cell.key.kernel, cell.key.degree)
-        machine, records = cell.key.machine, [row["source"] for row in cell.counted]
-        head = cell.key.dataset, kernel, machine, experiment.plan.label(machine)
-        for record in records if all(len(r.per_pair) == 1 for r in records) else ():
-            arrays = experiment.store.arrays(record.key)
+    for key in results.by_cell:
+        kernel, splits = kernel_text(key.kernel, key.degree), results.counted(key)
+        head = key.dataset, kernel, key.machine, results.label(key.machine)
+        for split in splits if all(len(s.certificates or ()) == 1 for s in splits) else ():
+            arrays = results.arrays(split.record)
             decisions, labels = arrays["decisions"], arrays["y_test"].astype(str)
-            positive = labels == str(record.per_pair[0]["pair"][1])
+            positive = labels == str(split.certificates[0]["pair"][1])
             # the record of a classifier from another package has a single pair of classes, even for
             # data sets with more than two classes
             if decisions.shape[1] == 1 and len(np.unique(labels)) == 2 and positive.any():

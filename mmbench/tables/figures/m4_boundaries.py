@@ -22,9 +22,9 @@ from numpy.typing import NDArray
 
 from mmbench.errors import UserError
 from mmbench.jobs.record import Record
+from mmbench.jobs.store import grouped
+from mmbench.results.frames import Results
 from mmbench.tables.figures.style import DASHES, PAGE, colour, drawing, looks
-from mmbench.tables.frame import grouped
-from mmbench.tables.results_folder import Experiment
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -42,7 +42,7 @@ TOLERANCE = 1e-3
 Decision = Callable[[NDArray], NDArray]
 
 
-def draw(experiment: Experiment, output: Path, panels: Mapping[str, str]) -> str:
+def draw(results: Results, output: Path, panels: Mapping[str, str]) -> str:
     """Write the figure to a file, and return the accuracies of each machine on the toy sets as
     text.
 
@@ -51,15 +51,15 @@ def draw(experiment: Experiment, output: Path, panels: Mapping[str, str]) -> str
     """
     from mmbench.jobs.prepare import prepare
 
-    draws = {name: _first_draw(experiment, name) for name in panels}
-    lines, label = [], experiment.plan.label
+    draws = {name: _first_draw(results, name) for name in panels}
+    lines, label = [], results.plan.label
     with drawing(output, PAGE, 3.9) as canvas:
         grid = canvas.subplots(1, len(draws))
         for axes, (name, records) in zip(grid, draws.items(), strict=True):
             job = next(iter(records.values())).job
             data = prepare(job, Path("datasets"), None)  # toy sets are generated without files
             inks, own = looks([*records]), records.items()
-            fits = [(colour(inks[m]), label(m), _decision(experiment, r, data)) for m, r in own]
+            fits = [(colour(inks[m]), label(m), _decision(results, r, data)) for m, r in own]
             axes.set_title(panels[name])
             _panel(axes, name, data, fits)
             texts = (f"{label(m)} {r.metrics['accuracy_pct']:.1f} %" for m, r in own)
@@ -69,29 +69,31 @@ def draw(experiment: Experiment, output: Path, panels: Mapping[str, str]) -> str
     return "\n".join(lines)
 
 
-def _first_draw(experiment: Experiment, name: str) -> dict[str, Record]:
+def _first_draw(results: Results, name: str) -> dict[str, Record]:
     """Return the records of one draw of a toy set: the draw on which the most machines have
     results.
     """
-    cells = [c for c in experiment.cells if c.key[:2] == (name, "linear")]
-    draws = grouped((r.job.split.repeat, r) for cell in cells for r in cell.done)
+    found = (r for r in results.records.values() if r.done and r.job.kernel == "linear")
+    order = {machine: k for k, machine in enumerate(results.configured)}
+    records = sorted(found, key=lambda record: order[record.job.column])
+    draws = grouped((r.job.split.repeat, r) for r in records if r.job.dataset.name == name)
     with_m4 = [own for _, own in sorted(draws.items()) if "m4" in {r.job.machine for r in own}]
     if not with_m4:
-        raise UserError(f"{experiment.name}: no finished record of m4 on {name}")
+        raise UserError(f"{results.name}: no finished record of m4 on {name}")
     return {record.job.column: record for record in max(with_m4, key=len)}
 
 
-def _decision(experiment: Experiment, record: Record, data: Prepared) -> Decision:
+def _decision(results: Results, record: Record, data: Prepared) -> Decision:
     """Train the machine of a record again and return its decision function."""
     from mmbench.jobs.record import Clock
     from mmbench.jobs.train import train
 
     chosen, clock = [record.selection["params"]], Clock("warm_up", "training")
     machine, _ = train(replace(record.job, grid=()), data, chosen, 1, record.seeds, clock)
-    stored = experiment.store.arrays(record.key)["decisions"][:, 0]
+    stored = results.arrays(record.key)["decisions"][:, 0]
     again = machine.pairwise_decision_function(data.X_test)[:, 0]
     if not np.allclose(again, stored, rtol=TOLERANCE, atol=TOLERANCE * np.abs(stored).max()):
-        label = f"{experiment.name}, {record.job.column}"
+        label = f"{results.name}, {record.job.column}"
         problem = "the decision values differ from those in the record"
         raise UserError(f"{label}: {problem}; run the experiment again with a new --results DIR")
     return lambda points: machine.pairwise_decision_function(points)[:, 0]

@@ -11,17 +11,18 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from mmbench.errors import UserError, converted
+from mmbench.results.cells import ACCURACY
+from mmbench.results.frames import KernelKey, Results
+from mmbench.results.pairwise import dataset_gaps, ranks_of
 from mmbench.results.statistics import LEVEL, Ranks
-from mmbench.tables.blocks import dataset_gaps, ranks_of, total_with_search
-from mmbench.tables.build import sheet_of
+from mmbench.tables.blocks import total_with_search
+from mmbench.tables.build import laid_out
 from mmbench.tables.figures.style import colour, data_names, draw_panels, name_lines
-from mmbench.tables.frame import ACCURACY
 from mmbench.tables.layouts.comparison import ROPE_PCT
-from mmbench.tables.results_folder import Experiment
-from mmbench.tables.sheet import KernelKey, Sheet
+from mmbench.tables.names import caption_of
 
 
-def draw_accuracies(experiment: Experiment, output: Path) -> str:
+def draw_accuracies(results: Results, output: Path) -> str:
     """Write a figure of the accuracies on all splits to a file, and return the mean accuracies as
     text.
 
@@ -29,18 +30,18 @@ def draw_accuracies(experiment: Experiment, output: Path) -> str:
     has a result.
     """
     # only the accuracy is computed, since other metrics could take more time than the drawing
-    sheet = sheet_of(experiment, "machines", [ACCURACY] if experiment.has_records else ())
-    found, names = {}, data_names(sheet.datasets)
-    for place in sheet.places:
+    results = laid_out(results, "machines", [ACCURACY] if results.has_records else ())
+    found, names = {}, data_names(results.datasets)
+    for place in results.places:
         # Machines are drawn from bottom to top. Therefore, the order is reversed, so that machines
         # with equal means appear in the order of the table from top to bottom.
-        keys = [place._replace(machine=machine) for machine in reversed(sheet.machines)]
-        values = [(sheet.label(key.machine), [*sheet.by_split(key).values()]) for key in keys]
+        keys = [place._replace(machine=machine) for machine in reversed(results.columns)]
+        values = [(results.label(key.machine), [*results.by_split(key).values()]) for key in keys]
         if own := sorted((pair for pair in values if pair[1]), key=lambda pair: fmean(pair[1])):
-            kernel = sheet.caption((place.kernel, place.degree), place.size)
+            kernel = caption_of(results, (place.kernel, place.degree), place.size)
             found[f"{names[place.dataset]} ({kernel})"] = own
     if not found:
-        raise UserError(f"{experiment.name}: no records or splits.csv.gz with results of machines")
+        raise UserError(f"{results.name}: no records or splits.csv.gz with results of machines")
 
     def panel(axes: Any, title: str, values: list[tuple[str, list[float]]]) -> str:
         for k, (_, splits) in enumerate(values):
@@ -56,19 +57,21 @@ def draw_accuracies(experiment: Experiment, output: Path) -> str:
     return draw_panels(output, found, panel, line=0.27, frame=0.9)
 
 
-def draw_ranks(experiment: Experiment, output: Path) -> str:
+def draw_ranks(results: Results, output: Path) -> str:
     """Write a diagram of mean ranks to a file, and return the numbers in the diagram as text.
 
     A vertical bar connects machines whose mean ranks do not differ significantly by Nemenyi's test
     at the level 0.05. Raises UserError if too few machines or data sets have results.
     """
-    sheet = sheet_of(experiment)
-    with converted(experiment.name, ValueError):
-        found = {sheet.caption(kernel): ranks_of(sheet, kernel) for kernel in sheet.kernels}
+    results = laid_out(results)
+    with converted(results.name, ValueError):
+        found = {
+            caption_of(results, kernel): ranks_of(results, kernel) for kernel in results.kernels
+        }
 
     def panel(axes: Any, kernel: str, ranks: Ranks) -> str:
         order, cd = ranks.order, f"critical difference {ranks.critical_difference:.2f}"
-        values, labels = [ranks.means[m] for m in order], [sheet.label(m) for m in order]
+        values, labels = [ranks.means[m] for m in order], [results.label(m) for m in order]
         axes.set_title(f"{kernel}: mean ranks over {ranks.n} data sets, {cd}", loc="left")
         axes.set_xlabel(
             "mean rank (1 is best); a bar connects machines without a significant difference"
@@ -84,7 +87,7 @@ def draw_ranks(experiment: Experiment, output: Path) -> str:
             ends = [order.index(group[0]) - 0.3, order.index(group[-1]) + 0.3]
             axes.plot([values[-1] + k * step] * 2, ends, color="black", lw=3, solid_capstyle="butt")
         means = ", ".join(f"{x} {mean:.2f}" for x, mean in zip(labels, values, strict=True))
-        groups = (", ".join(map(sheet.label, group)) for group in ranks.cliques())
+        groups = (", ".join(map(results.label, group)) for group in ranks.cliques())
         test = f"chi-square {ranks.statistic:.2f}, p = {ranks.p:.2g}"
         return "\n".join([
             f"{kernel}. Friedman over {ranks.n} data sets: {test}",
@@ -96,7 +99,7 @@ def draw_ranks(experiment: Experiment, output: Path) -> str:
     return draw_panels(output, found, panel, line=0.19, frame=0.75)
 
 
-def draw_times(experiment: Experiment, output: Path) -> str:
+def draw_times(results: Results, output: Path) -> str:
     """Write a figure of accuracies and CPU times to a file, and return the numbers in the figure as
     text.
 
@@ -109,12 +112,12 @@ def draw_times(experiment: Experiment, output: Path) -> str:
     that were selected for another machine, its CPU time includes this selection. Raises UserError
     if no other machine has results on at least two data sets in common with the first machine.
     """
-    sheet = sheet_of(experiment)
-    points = {sheet.caption(kernel): _points(sheet, kernel) for kernel in sheet.kernels}
+    results = laid_out(results)
+    points = {caption_of(results, kernel): _points(results, kernel) for kernel in results.kernels}
     found = {kernel: rows for kernel, rows in points.items() if len(rows)}
-    first = sheet.label(sheet.machines[0]) if sheet.machines else "the first machine"
+    first = results.label(results.columns[0]) if results.columns else "the first machine"
     if not found:
-        raise UserError(f"{experiment.name}: no machine but {first} has results on two data sets")
+        raise UserError(f"{results.name}: no machine but {first} has results on two data sets")
 
     def panel(axes: Any, kernel: str, points: pd.DataFrame) -> str:
         from matplotlib.ticker import LogLocator, NullFormatter
@@ -146,33 +149,33 @@ def draw_times(experiment: Experiment, output: Path) -> str:
     return draw_panels(output, found, panel, line=0.2, frame=0.75, ratios=(3, 2))
 
 
-def _points(sheet: Sheet, kernel: KernelKey) -> pd.DataFrame:
+def _points(results: Results, kernel: KernelKey) -> pd.DataFrame:
     """Return a data frame that compares each machine with the first machine in accuracy and CPU
     time, sorted by CPU time.
 
     Machines with unknown CPU times, or with accuracies on fewer than two data sets, are left out.
     """
     rows = []
-    for machine in sheet.machines[1:]:
-        gaps = np.array(dataset_gaps(sheet, kernel, machine, sheet.machines[0]))
-        ratios = time_ratios(sheet, kernel, machine, sheet.machines[0])
+    for machine in results.columns[1:]:
+        gaps = np.array(dataset_gaps(results, kernel, machine, results.columns[0]))
+        ratios = time_ratios(results, kernel, machine, results.columns[0])
         if len(gaps) > 1 and len(ratios):
             error = 2 * gaps.std(ddof=1) / np.sqrt(len(gaps))
             quartiles = np.quantile(ratios, [0.25, 0.5, 0.75])
-            rows.append((sheet.label(machine), gaps.mean(), error, *quartiles, len(gaps)))
+            rows.append((results.label(machine), gaps.mean(), error, *quartiles, len(gaps)))
     # gain: mean difference in accuracy (%); error: twice its standard error; low, time and high:
     # quartiles of the CPU time ratios; n: number of data sets
     columns = ["machine", "gain", "error", "low", "time", "high", "n"]
     return pd.DataFrame(rows, columns=columns).sort_values("time", kind="stable")
 
 
-def time_ratios(sheet: Sheet, kernel: KernelKey, machine: str, reference: str) -> NDArray:
+def time_ratios(results: Results, kernel: KernelKey, machine: str, reference: str) -> NDArray:
     """Return the ratio of two machines' CPU times on each data set: `machine` / `reference`.
 
     Only data sets on which both CPU times are known are used.
     """
     times = [
-        [total_with_search(sheet, key._replace(machine=name)) for name in (machine, reference)]
-        for key in sheet.places_of(kernel)
+        [total_with_search(results, key._replace(machine=name)) for name in (machine, reference)]
+        for key in results.places_of(kernel)
     ]
     return np.array([ours / theirs for ours, theirs in times if ours and theirs])

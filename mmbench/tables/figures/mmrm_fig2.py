@@ -14,11 +14,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from mmbench.errors import UserError
+from mmbench.jobs.store import Key
+from mmbench.results.frames import Results
 from mmbench.results.published import published_rows
 from mmbench.results.statistics import fit_line, pair_points
 from mmbench.tables.figures.style import COLUMN, colour, data_names, drawing
-from mmbench.tables.frame import Cell
-from mmbench.tables.results_folder import Experiment
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -31,18 +31,18 @@ N_LABELLED = 4
 OURS, THEIRS = colour(0), colour(1)
 
 
-def draw(experiment: Experiment, output: Path) -> str:
+def draw(results: Results, output: Path) -> str:
     """Write the figure of an MMRM record to a file, and return the numbers in the figure as text.
 
     If the MMRM has results for several data sets or kernels, the record for the paper's data set
     and kernel is drawn. Raises UserError if this record is missing, or if no pair of classes has a
     margin ratio.
     """
-    cell = _choose_cell(experiment)
-    record, dataset = min(cell.done, key=lambda record: record.at), cell.key.dataset
-    points = pair_points(record.per_pair, experiment.store.arrays(record.key))
+    key = _choose_cell(results)
+    fits, dataset = results.fits_with_accuracy(results.first(key)), key.dataset
+    points = pair_points(fits)
     if points.empty:
-        raise UserError(f"{experiment.name}: no pair of classes has a margin ratio and test rows")
+        raise UserError(f"{results.name}: no pair of classes has a margin ratio and test rows")
     values = {row["metric"]: row["value"] for row in published_rows(PUBLISHED)}
     published = float(values["regression_slope"]), float(values["regression_intercept"])
     line, n = fit_line(points), int(points.separable.sum())
@@ -65,26 +65,26 @@ def draw(experiment: Experiment, output: Path) -> str:
         )
         # The legend is outside the axes, since each corner of the panel may contain points.
         canvas.legend(loc="outside lower center")
-    counts = [f"{len(record.per_pair)} pairs of {dataset}"]
+    counts = [f"{len(fits)} pairs of {dataset}"]
     if hollow := len(points) - n:
         counts.append(f"{hollow} with slack, drawn hollow")
-    if lost := len(record.per_pair) - len(points):
+    if lost := len(fits) - len(points):
         counts.append(f"{lost} without a finite margin ratio or test rows")
     return f"{', '.join(counts)}\nmeasured:  {ours}\npublished: {equation(*published)}"
 
 
-def _choose_cell(experiment: Experiment) -> Cell:
-    """Return the MMRM's results on the paper's data set with the paper's kernel.
+def _choose_cell(results: Results) -> Key:
+    """Return the cell of the MMRM on the paper's data set with the paper's kernel.
 
-    If the MMRM has a single table cell, return this table cell.
+    If the MMRM has a single cell with results, return this cell.
     """
-    candidates = [cell for cell in experiment.cells if cell.key.machine == MACHINE and cell.done]
+    keys = [key for key in results.by_cell if key.machine == MACHINE and results.first(key)]
     paper = published_rows(PUBLISHED)[0]
-    for cell in candidates:
-        if len(candidates) == 1 or cell.key[:2] == (paper["dataset"], paper["kernel"]):
-            return cell
-    names = ", ".join(f"{cell.key.dataset} ({cell.key.kernel})" for cell in candidates)
-    raise UserError(f"{experiment.name}: the figure needs results of exactly one of {names}")
+    for key in keys:
+        if len(keys) == 1 or key[:2] == (paper["dataset"], paper["kernel"]):
+            return key
+    names = ", ".join(f"{key.dataset} ({key.kernel})" for key in keys)
+    raise UserError(f"{results.name}: the figure needs results of exactly one of {names}")
 
 
 def equation(slope: float, intercept: float) -> str:

@@ -32,6 +32,7 @@ LOOKS = {
     "svm": 0, "rmm": 1, "mpm": 2, "m4": 3, "mmrm": 4, "sigma_svm": 5, "klda": 6, "lda": 30,
     "rmm_c_equals_d": 7, "mamc": 10, "mamc_b": 11, "mamc_bs": 12, "mamc_bsg": 13, "emamc": 14,
     "fsvm": 18, "rsvm_plus": 19, "rsvm_mu_plus": 20, "mrsvm": 21, "lssvm": 28, "mempm": 31,
+    "ldm": 22,
 }  # fmt: skip
 DASHES: tuple[Any, ...] = ("-", "--", "-.", ":", (0, (5, 1, 1, 1, 1, 1)), (0, (8, 3)))
 

@@ -2,8 +2,8 @@
 
 Table layouts are defined by the entries of ``layouts.yaml`` and by plug-ins. Most layouts combine
 table blocks from the module `mmbench.tables.blocks`. A plug-in's module defines the function
-`layout`, which returns the table of a `Sheet` (the results of an experiment). A plug-in's module
-may also define three constants:
+`layout`, which returns the table of the `Results` of an experiment. A plug-in's module may also
+define three constants:
 
 - `PUBLISHED`, the name of the published table with which results are compared;
 - `SIZED`, true if the layout can show several training sizes;

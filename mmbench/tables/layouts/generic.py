@@ -6,30 +6,35 @@ and the published values if there are any. The layout `machines`, for experiment
 on few data sets, has one block per data set, kernel and training size, and one row per machine.
 """
 
+from __future__ import annotations
+
+from dataclasses import replace
+
 from mmbench.jobs.store import Key
+from mmbench.results.cells import CONFUSION, METRIC, Row
+from mmbench.results.frames import Results
+from mmbench.results.pairwise import incomplete, sign_of
 from mmbench.tables.blocks import (
     CHOICES,
     by_stage,
+    chosen_text,
     confusions,
     definitions,
     grids,
-    incomplete,
     label,
     metric_text,
-    results,
-    sign_of,
     total_with_search,
+    values,
     with_search_text,
 )
 from mmbench.tables.compose import compose
-from mmbench.tables.frame import CONFUSION, METRIC, Row
-from mmbench.tables.sheet import Sheet
-from mmbench.tables.table import (
+from mmbench.tables.names import caption_of, head, notes_of
+from mmbench.tables.text import (
     Grid,
     Shown,
     Table,
-    join,
-    measured_text,
+    Text,
+    measured,
     numbers,
     published_text,
     seconds_text,
@@ -37,58 +42,64 @@ from mmbench.tables.table import (
 )
 
 
-def generic(sheet: Sheet) -> Table:
+def generic(results: Results) -> Table:
     """Return a table of the requested metrics and the CPU seconds, with one column per machine.
 
     If no metric is requested, the table shows accuracies, or error counts if a paper states only
     error counts.
     """
-    if sheet.metrics:
-        title, blocks = ", ".join(map(label, sheet.metrics)), [*grids(sheet), by_stage(sheet)]
-        return compose(sheet, title, blocks, *definitions(sheet), metric=sheet.metrics[0])
-    metric = sheet.metric
+    if results.metrics:
+        title, blocks = ", ".join(map(label, results.metrics)), [*grids(results), by_stage(results)]
+        return compose(results, title, blocks, *definitions(results), metric=results.metrics[0])
+    metric = results.metric
     title = "Accuracy (%)" if metric == METRIC else "Errors on the test part"
-    if sheet.frame.published[sheet.frame.metric == metric].notna().any():
+    if results.cells.published[results.cells.metric == metric].notna().any():
         title += ", measured / published"
-    blocks = [results(sheet, metric, _accuracy_or_errors), by_stage(sheet)]
-    return compose(sheet, title, blocks, metric=metric)
+    blocks = [values(results, metric, _accuracy_or_errors, rest=_published), by_stage(results)]
+    return compose(results, title, blocks, metric=metric)
 
 
-def _accuracy_or_errors(row: Row) -> str:
-    text = measured_text(row, None if row.metric == "errors_count" else 1)
-    return text if row.published is None else f"{text} / {published_text(row)}"
+def _accuracy_or_errors(row: Row) -> tuple[str, str]:
+    return measured(row, None if row.metric == "errors_count" else 1)
 
 
-def machines(sheet: Sheet) -> Table:
+def _published(row: Row) -> str:
+    return "" if row.published is None else f" / {published_text(row)}"
+
+
+def machines(results: Results) -> Table:
     """Return a table with one block per data set, kernel and training size. In each block, the
     machines are sorted by their results. Machines with missing splits are listed last.
     """
-    shown = [name for name in sheet.metrics if name != CONFUSION] or [METRIC]
-    grids = [_ranked(sheet, place, shown) for place in sheet.places]
-    grids += confusions(sheet) if CONFUSION in sheet.metrics else []
-    about = definitions(sheet)
-    if sheet.cells:
+    shown = [name for name in results.metrics if name != CONFUSION] or [METRIC]
+    grids = [_ranked(results, place, shown) for place in results.places]
+    grids += confusions(results) if CONFUSION in results.metrics else []
+    about = definitions(results)
+    if results.has_records:
         about.append(f"Selected: {CHOICES}.")
-    if texts := with_search_text(sheet, sheet.machines):
+    if texts := with_search_text(results, results.columns):
         about.append(f"CPU seconds: selection, training and test.{texts}")
-    return compose(sheet, "Machines, the best first", grids, *about, metric=shown[0], choices=False)
+    return compose(
+        results, "Machines, the best first", grids, *about, metric=shown[0], choices=False
+    )
 
 
-def _ranked(sheet: Sheet, place: Key, shown: list[str]) -> Grid:
-    first, rows = shown[0], []
-    keys = [place._replace(machine=machine) for machine in sheet.machines]
-    partial = incomplete(sheet, keys, first)
+def _ranked(results: Results, place: Key, shown: list[str]) -> Grid:
+    first, rows = shown[0], list[list[Shown]]()
+    keys = [place._replace(machine=machine) for machine in results.columns]
+    partial = incomplete(results, keys, first)
 
     def rank(key: Key) -> tuple[bool, bool, float]:
-        value = sheet.value(key, first)
+        value = results.value(key, first)
         return value is None, key in partial, -sign_of(first) * (value or 0.0)
 
-    for key in sorted((key for key in keys if sheet.row(key, first).metric), key=rank):
-        best, *rest = (metric_text(sheet.row(key, name)) for name in shown)
-        row, seconds = sheet.row(key, first), seconds_text(total_with_search(sheet, key))
-        cited, chosen = Shown(join(best, sheet.cite(row)), row), sheet.chosen(key)
-        rows.append([sheet.label(key.machine), cited, *rest, seconds, chosen])
+    for key in sorted((key for key in keys if results.row(key, first).metric), key=rank):
+        best, *rest = (metric_text(results.row(key, name)) for name in shown)
+        row, seconds = results.row(key, first), seconds_text(total_with_search(results, key))
+        cited = Text(*best, notes=notes_of(row), row=row)
+        others, chosen = map("".join, rest), chosen_text(results, key)
+        rows.append([results.label(key.machine), cited, *others, seconds, chosen])
     heads = numbers(*map(label, shown), "CPU seconds per split")
-    kernel = sheet.caption((place.kernel, place.degree), place.size)
-    caption = f"{sheet.head(place, name=place.dataset)}: {kernel}"
+    kernel = caption_of(results, (place.kernel, place.degree), place.size)
+    caption = replace(head(results, place, name=place.dataset), tail=f": {kernel}")
     return Grid((*words("machine"), *heads, *words("selected")), rows, caption)

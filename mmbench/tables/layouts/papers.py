@@ -5,7 +5,9 @@ In most blocks, published values are in the row below the measured values.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from functools import partial
 from itertools import product
 from statistics import fmean
@@ -15,7 +17,12 @@ import numpy as np
 import pandas as pd
 
 from mmbench.jobs.store import Key
+from mmbench.results.cells import METRIC, Row
+from mmbench.results.differences import MIN_SPLITS
+from mmbench.results.frames import Results
+from mmbench.results.pairwise import difference_of, split_gaps
 from mmbench.results.published import published_rows
+from mmbench.results.splits import STAGES
 from mmbench.results.statistics import LEVEL, best_and_worst, paired_p, win_tie_loss
 from mmbench.tables.blocks import (
     Side,
@@ -24,24 +31,25 @@ from mmbench.tables.blocks import (
     data_heads,
     direction,
     paired,
-    results,
     signed,
-    size_ratio,
-    split_gaps,
     stacked,
     total,
+    values,
 )
-from mmbench.tables.frame import METRIC, STAGES, Row
-from mmbench.tables.sheet import Sheet
-from mmbench.tables.table import (
+from mmbench.tables.names import caption_of, columns_of, head, name_of, printed, shown
+from mmbench.tables.text import (
     NOTHING,
+    TIMES,
     Column,
     Grid,
+    Shown,
     join,
     kernel_text,
+    measured,
     measured_text,
     numbers,
     once,
+    plain,
     published_text,
     seconds_text,
     words,
@@ -50,45 +58,48 @@ from mmbench.tables.table import (
 # -- MMRM --------------------------------------------------------------------------------------
 
 
-def mmrm_accuracies(sheet: Sheet) -> list[Grid]:
+def mmrm_accuracies(results: Results) -> list[Grid]:
     """Return the blocks for table 1 of the MMRM paper: accuracies, with one block per kernel."""
-    sheet.kernels.sort(key=lambda kernel: ("linear", "poly", "rbf").index(kernel[0]))
-    return paired(sheet, caption="{}")
+    order = ("linear", "poly", "rbf")
+    kernels = sorted(results.kernels, key=lambda kernel: order.index(kernel[0]))
+    return paired(results, caption="{}", kernels=kernels)
 
 
 #: Sizes of a data set that are listed in table 2 of the MMRM paper.
 MMRM_SIZES = ("train", "test", "features", "classes")
 
 
-def mmrm_errors(sheet: Sheet) -> list[Grid]:
+def mmrm_errors(results: Results) -> list[Grid]:
     """Return a block of errors and data set sizes, and a block of tied votes and CPU seconds."""
 
-    def write(row: Row) -> str:
-        return f"{measured_text(row)} / {published_text(row)}"
-
     def size(name: str) -> Callable[[Key], object]:
-        return lambda place: sheet.sizes.get(place.dataset, {}).get(f"n_{name}", NOTHING)
+        return lambda place: size_text(results, place.dataset, f"n_{name}")
 
     sizes = {Column(f"#{name}", group="Data info"): size(name) for name in MMRM_SIZES}
-    heads = {**data_heads(sheet.head, "data set"), **sizes}
-    caption = "Errors: measured / published"
-    errors = results(sheet, "errors_count", write, caption, heads, group=caption)
-    return [errors, _ties_and_seconds(sheet)]
+    heads = {**data_heads(lambda place: head(results, place), "data set"), **sizes}
+    caption, rest = "Errors: measured / published", lambda row: f" / {published_text(row)}"
+    errors = values(results, "errors_count", measured, caption, heads, caption, rest)
+    return [errors, _ties_and_seconds(results)]
 
 
-def _ties_and_seconds(sheet: Sheet) -> Grid:
+def size_text(results: Results, dataset: str, name: str) -> str:
+    """Return a size of a data set as text: the smallest and the largest value over the splits."""
+    return " to ".join(map(str, results.facts["sizes"].get(dataset, {}).get(name, ()))) or NOTHING
+
+
+def _ties_and_seconds(results: Results) -> Grid:
     """Return a table block of tied votes, errors expected under random tie-breaking, CPU seconds
     and support vectors.
     """
     rows = []
-    for place, machine in product(sheet.places, sheet.machines):
+    for place, machine in product(results.places, results.columns):
         key = place._replace(machine=machine)
-        if sheet.value(key, "errors_count") is not None:
-            seconds = (seconds_text(sheet.value(key, f"seconds_{stage}")) for stage in STAGES)
-            ties, support = (sheet.row(key, metric) for metric in ("n_ties", "n_support"))
-            expected = measured_text(sheet.row(key, "errors_expected"), 1)
+        if results.value(key, "errors_count") is not None:
+            seconds = (seconds_text(results.value(key, f"seconds_{stage}")) for stage in STAGES)
+            ties, support = (results.row(key, metric) for metric in ("n_ties", "n_support"))
+            expected = measured_text(results.row(key, "errors_expected"), 1)
             texts = (measured_text(ties), expected, *seconds, measured_text(support, 0))
-            rows.append([sheet.name(place), sheet.label(machine), *texts])
+            rows.append([name_of(results, place), results.label(machine), *texts])
     columns = (
         *(*words("data set", "machine"), *numbers("ties", "expected errors")),
         *(*numbers(*STAGES, group="CPU seconds"), *numbers("support vectors per pair")),
@@ -100,7 +111,7 @@ def _ties_and_seconds(sheet: Sheet) -> Grid:
 # -- RMM, journal version ----------------------------------------------------------------------
 
 
-def rmm_rates(sheet: Sheet) -> list[Grid]:
+def rmm_rates(results: Results) -> list[Grid]:
     """Return table blocks of error rates in per cent, that is, 100 minus the accuracy."""
 
     def rates(row: Row) -> Row:
@@ -108,7 +119,7 @@ def rmm_rates(sheet: Sheet) -> list[Grid]:
         measured, published = (None if value is None else 100 - value for value in values)
         return row._replace(measured=measured, published=published)
 
-    return paired(sheet, sd=True, change=rates)
+    return paired(results, sd=True, change=rates)
 
 
 # -- M4 ----------------------------------------------------------------------------------------
@@ -117,7 +128,7 @@ def rmm_rates(sheet: Sheet) -> list[Grid]:
 RANGE = (0.05, 0.95)
 
 
-def m4_draws(sheet: Sheet) -> list[Grid]:
+def m4_draws(results: Results) -> list[Grid]:
     """Return a table block that summarizes the accuracies on random draws of toy sets, with four
     rows per toy set.
 
@@ -126,24 +137,33 @@ def m4_draws(sheet: Sheet) -> list[Grid]:
     accuracies.
     """
 
-    def mean(row: Row) -> str:
-        return sheet.marked(measured_text(row, 1, sd=True), row)
+    def mean(row: Row) -> Shown:
+        return shown(measured(row, 1, sd=True), row)
 
     def ends(row: Row) -> str:
-        draws = list(sheet.by_split(row.key).values())
+        draws = list(results.by_split(row.key).values())
         return "{:.1f} to {:.1f}".format(*np.quantile(draws, RANGE)) if draws[1:] else NOTHING
 
     def rank(row: Row) -> str:
-        from scipy.stats import percentileofscore
-
-        draws = np.round(list(sheet.by_split(row.key).values()), 1)
-        if row.published is None or len(draws) < 2:
-            return NOTHING
-        return f"{percentileofscore(draws, row.published, 'mean'):.3g}"
+        value = percentile(results, row.key)
+        return NOTHING if value is None else f"{value:.3g}"
 
     texts = {"measured": mean, "90 % of the draws": ends}
     texts |= {"published": partial(published_text, decimals=1), "its percentile": rank}
-    return [stacked(sheet, sheet.places, texts)]
+    return [stacked(results, results.places, texts)]
+
+
+def percentile(results: Results, key: Key) -> float | None:
+    """Return the percentile of a published accuracy among the accuracies on all splits, or None if
+    there are fewer than two splits.
+    """
+    from scipy.stats import percentileofscore
+
+    published = results.row(key, METRIC).published
+    draws = np.round(list(results.by_split(key).values()), 1)
+    if published is None or len(draws) < 2:
+        return None
+    return float(percentileofscore(draws, published, "mean"))
 
 
 #: Data sets on which, according to the M4 paper, the M4 is significantly better than SVM and MPM.
@@ -153,44 +173,48 @@ SIGNIFICANT = {
 }
 
 
-def _best(sheet: Sheet, side: Side) -> dict[str, list[str]]:
+def _best(results: Results, side: Side) -> dict[str, list[str]]:
     counts = best_and_worst(side["mean"], decimals=1)
-    return {"Best": [str(counts[m][0]) if m in counts else NOTHING for m in sheet.machines]}
+    return {"Best": [str(counts[m][0]) if m in counts else NOTHING for m in results.columns]}
 
 
-def m4_accuracies(sheet: Sheet) -> Iterator[Grid]:
+def m4_accuracies(results: Results) -> Iterator[Grid]:
     """Yield two table blocks per kernel: accuracies, and tests of the M4 against every other
     machine.
 
     The last rows of the block of accuracies state on how many data sets each machine is the best.
     """
-    for grid, kernel in zip(paired(sheet, caption="{}", count=_best), sheet.kernels, strict=True):
+    for grid, kernel in zip(
+        paired(results, caption="{}", count=_best), results.kernels, strict=True
+    ):
         yield grid
-        if "m4" in sheet.machines and len(sheet.machines) > 1:
-            yield _m4_tests(sheet, sheet.places_of(kernel), grid.caption)
+        if "m4" in results.columns and len(results.columns) > 1:
+            yield _m4_tests(results, results.places_of(kernel), grid.caption)
 
 
-def _m4_tests(sheet: Sheet, places: list[Key], caption: str) -> Grid:
+def _m4_tests(results: Results, places: list[Key], caption: Shown) -> Grid:
     """Return a table block with mean differences between the M4 and other machines, and p-values.
 
-    One paired t-test is uncorrected (the M4 paper seems to use this test). The other paired t-test
-    is corrected for the dependence of splits (Nadeau and Bengio 2003).
+    The first p-value is of the paired t-test over splits, which the M4 paper seems to use. The
+    second is of the test of all tables; see `mmbench.results.differences`.
     """
-    others = [machine for machine in sheet.machines if machine != "m4"]
-    m4 = sheet.label("m4")
-    heads = (h for m in others for h in (f"{m4} minus {sheet.label(m)}", "p", "corrected p"))
+    others = [machine for machine in results.columns if machine != "m4"]
+    m4 = results.label("m4")
+    heads = (h for m in others for h in (f"{m4} minus {results.label(m)}", "plain p", "p"))
     rows = []
     for place in places:
-        texts = [sheet.printed(place.dataset)]
+        texts = [printed(results, place.dataset)]
         for machine in others:
-            gaps = split_gaps(sheet, place, "m4", machine)
+            gaps = split_gaps(results, place, "m4", machine)
             texts.append(signed(fmean(gaps)) if gaps else NOTHING)
-            for ratio in (0.0, size_ratio(sheet, place._replace(machine="m4"), machine)):
-                p, mark = paired_p(gaps, ratio), direction(fmean(gaps)) if gaps else ""
-                text = join("<0.001" if p < 0.001 else f"{p:.3f}", mark if p < LEVEL else "")
-                texts.append(NOTHING if p != p else text)
+            m4_at, other = (place._replace(machine=name) for name in ("m4", machine))
+            tested = difference_of(results, m4_at, other)
+            for p in (paired_p(gaps), tested.p if tested else math.nan):
+                mark = direction(fmean(gaps)) if p < LEVEL else ""
+                text = join("<0.001" if p < 0.001 else f"{p:.3f}", mark)
+                texts.append(NOTHING if p != p or len(gaps) < MIN_SPLITS else text)
         rows.append([*texts, "yes" if place.dataset in SIGNIFICANT.get(place.kernel, ()) else "no"])
-    caption = f"{caption}: differences in accuracy (%)"
+    caption = f"{plain(caption)}: differences in accuracy (%)"
     last = words("better than both in the paper")
     return Grid((*words("data"), *numbers(*heads), *last), rows, caption)
 
@@ -198,15 +222,15 @@ def _m4_tests(sheet: Sheet, places: list[Key], caption: str) -> Grid:
 # -- MAMC --------------------------------------------------------------------------------------
 
 
-def mamc_accuracies(sheet: Sheet) -> list[Grid]:
+def mamc_accuracies(results: Results) -> list[Grid]:
     """Return a table block of accuracies and a table block of data set sizes.
 
     The last rows of the block of accuracies contain averages and win/tie/loss counts.
     """
-    return [*paired(sheet, decimals=2, sd=True, count=_mamc_counts), _mamc_sizes(sheet)]
+    return [*paired(results, decimals=2, sd=True, count=_mamc_counts), _mamc_sizes(results)]
 
 
-def _mamc_counts(sheet: Sheet, side: Side) -> dict[str, list[str]]:
+def _mamc_counts(results: Results, side: Side) -> dict[str, list[str]]:
     """Return average accuracies, best/worst counts and win/tie/loss counts, one text per machine.
 
     As in the paper, Welch's t-test at the 95 % level decides whether MAMC_bs wins, ties or loses
@@ -231,49 +255,61 @@ def _mamc_counts(sheet: Sheet, side: Side) -> dict[str, list[str]]:
     }
 
 
-def _mamc_sizes(sheet: Sheet) -> Grid:
+def _mamc_sizes(results: Results) -> Grid:
     """Return table 1 of the MAMC paper: numbers of features, of rows per split, and of splits."""
-    ours = {key.dataset: len(cell.counted) for key, cell in sheet.cells.items() if cell.counted}
+    ours = {key.dataset: n for key in results.keys if (n := len(results.counted(key)))}
     theirs, rows = {row["dataset"]: row["n_splits"] for row in published_rows("mamc_table1")}, []
-    for name in sheet.datasets:
-        sizes = sheet.sizes.get(name, {})
-        texts = (sizes.get(part, NOTHING) for part in ("n_features", "n_train", "n_test"))
+    for name in results.datasets:
+        texts = (size_text(results, name, part) for part in ("n_features", "n_train", "n_test"))
         splits = (str(counts.get(name, NOTHING)) for counts in (ours, theirs))
-        rows.append([sheet.printed(name), *texts, *splits])
+        rows.append([printed(results, name), *texts, *splits])
     heads = ("inputs", "train", "test", "splits run", "splits of the paper")
     return Grid((*words("data"), *numbers(*heads)), rows, "The data sets (table 1)")
 
 
-def mamc_times(sheet: Sheet) -> list[Grid]:
+def mamc_seconds(results: Results) -> list[pd.DataFrame]:
+    """Return the measured and the published CPU seconds, with one row per data set."""
+    # The MAMC is included even if the MAMC was not run, since published times are divided by the
+    # published times of the MAMC.
+    names = list(dict.fromkeys((*results.columns, "mamc")))
+    known = (p for p in results.published if p["metric"] == "seconds" and p["value"] is not None)
+    printed = {(p["dataset"], p["machine"]): p["value"] for p in known}
+    keys = [[place._replace(machine=m) for m in names] for place in results.places]
+    ours = [[total(results, key) for key in line] for line in keys]
+    theirs = [[printed.get((key.dataset, key.machine)) for key in line] for line in keys]
+    return [pd.DataFrame(side, columns=names, dtype=float) for side in (ours, theirs)]
+
+
+def mamc_ratios(seconds: list[pd.DataFrame]) -> list[pd.DataFrame]:
+    """Return the CPU seconds relative to the MAMC, measured and published."""
+    return [side.div(side["mamc"].replace(0.0, np.nan), axis=0) for side in seconds]
+
+
+def mamc_times(results: Results) -> list[Grid]:
     """Return a table block of CPU seconds, and a table block of CPU seconds relative to the MAMC.
 
     Measured and published CPU seconds are not comparable, since the paper used another computer and
     another program. Measured and published ratios are comparable.
     """
-    # The MAMC is included even if the MAMC was not run, since published times are divided by the
-    # published times of the MAMC.
-    names = list(dict.fromkeys((*sheet.machines, "mamc")))
-    known = (p for p in sheet.published if p["metric"] == "seconds" and p["value"] is not None)
-    printed = {(p["dataset"], p["machine"]): p["value"] for p in known}
-    keys = [[place._replace(machine=m) for m in names] for place in sheet.places]
-    ours = [[total(sheet, key) for key in line] for line in keys]
-    theirs = [[printed.get((key.dataset, key.machine)) for key in line] for line in keys]
-    seconds = [pd.DataFrame(side, columns=names, dtype=float) for side in (ours, theirs)]
-    ratios = [side.div(side["mamc"].replace(0.0, np.nan), axis=0) for side in seconds]
+    seconds = mamc_seconds(results)
+    ratios = mamc_ratios(seconds)
 
     def block(name: str, text: Callable[[float], str], sides: list[pd.DataFrame]) -> Grid:
         caption = f"{name}: measured / published"
-        texts = [side[sheet.machines].map(text).to_numpy() for side in sides]
+        texts = [side[results.columns].map(text).to_numpy() for side in sides]
         cells = texts[0] + " / " + texts[1]
-        rows = [[sheet.name(place), *line] for place, line in zip(sheet.places, cells, strict=True)]
-        return Grid(sheet.columns("data", group=caption), rows, caption)
+        rows = [
+            [name_of(results, place), *line]
+            for place, line in zip(results.places, cells, strict=True)
+        ]
+        return Grid(columns_of(results, "data", group=caption), rows, caption)
 
     grids = [block("CPU seconds", seconds_text, seconds), block("Ratio", _ratio_text, ratios)]
     # Some of the published times are missing in the surviving text of the paper. Therefore, the
     # published counts of shortest and longest times are read from the paper, and not computed.
-    values = {(row["metric"], row["machine"]): row["value"] for row in sheet.published}
-    counts, texts = best_and_worst(-seconds[0][sheet.machines], decimals=None), []
-    for m in sheet.machines:
+    values = {(row["metric"], row["machine"]): row["value"] for row in results.published}
+    counts, texts = best_and_worst(-seconds[0][results.columns], decimals=None), []
+    for m in results.columns:
         most: list[Any] = [values.get((metric, m)) for metric in ("best_count", "worst_count")]
         theirs_text = NOTHING if None in most else "{:.0f}-{:.0f}".format(*most)
         texts.append(f"{'-'.join(map(str, counts.get(m, ()))) or NOTHING} / {theirs_text}")
@@ -288,17 +324,17 @@ def _ratio_text(ratio: float) -> str:
 # -- F-SVM -------------------------------------------------------------------------------------
 
 
-def fsvm_accuracies(sheet: Sheet) -> list[Grid]:
+def fsvm_accuracies(results: Results) -> list[Grid]:
     """Return table blocks of accuracies and of training times.
 
     The last two rows of each block of accuracies contain counts: one row for measured accuracies,
     and one row for published accuracies. The count for a machine is the number of data sets on
     which the F-SVM has a larger mean accuracy than the machine.
     """
-    return [*paired(sheet, caption="Accuracy. {}", decimals=2, count=_wins), *fsvm_times(sheet)]
+    return [*paired(results, caption="Accuracy. {}", decimals=2, count=_wins), *fsvm_times(results)]
 
 
-def _wins(sheet: Sheet, side: Side) -> dict[str, list[str]]:
+def _wins(results: Results, side: Side) -> dict[str, list[str]]:
     """For each machine, state on how many data sets the F-SVM has a larger mean accuracy than the
     machine.
 
@@ -311,99 +347,126 @@ def _wins(sheet: Sheet, side: Side) -> dict[str, list[str]]:
     better, known = means.lt(ours, axis=0).sum(), means.notna()[ours.notna()].sum()
     known["fsvm"] = 0
     texts = [f"{better[m]} of {known[m]}" if known[m] else NOTHING for m in means]
-    return {f"{sheet.label('fsvm')} better on": texts}
+    return {f"{results.label('fsvm')} better on": texts}
 
 
-def fsvm_times(sheet: Sheet) -> Iterator[Grid]:
+def fsvm_times(results: Results) -> Iterator[Grid]:
     """Yield one table block per kernel: milliseconds per training with the selected parameters.
 
     A table cell whose published time is missing in the surviving text of the paper is marked as
     lost.
     """
-    times = (row for row in sheet.published if row["metric"] == "seconds")
+    times = (row for row in results.published if row["metric"] == "seconds")
     lost = {(row["dataset"], row["machine"]) for row in times if row["value"] is None}
 
     def text(key: Key) -> str:
-        seconds = total(sheet, key, ("training",))
+        seconds = total(results, key, ("training",))
         ours = NOTHING if seconds is None else f"{1000 * seconds:.1f}"
         return f"{ours} / lost" if (key.dataset, key.machine) in lost else ours
 
     caption = "CPU milliseconds per training (the published times are lost)."
-    heads = data_heads(lambda place: sheet.printed(place.dataset))
-    for kernel in sheet.kernels:
-        places, name = sheet.places_of(kernel), f"{caption} {sheet.caption(kernel)}"
-        cells = {m: {text(place._replace(machine=m)) for place in places} for m in sheet.machines}
-        timed = [machine for machine in sheet.machines if cells[machine] != {NOTHING}]
-        yield by_machine(sheet, text, name, heads=heads, places=places, machines=timed)
+    heads = data_heads(lambda place: printed(results, place.dataset))
+    for kernel in results.kernels:
+        places, name = results.places_of(kernel), f"{caption} {caption_of(results, kernel)}"
+        cells = {m: {text(place._replace(machine=m)) for place in places} for m in results.columns}
+        timed = [machine for machine in results.columns if cells[machine] != {NOTHING}]
+        grid = by_machine(results, text, name, heads=heads, places=places, machines=timed)
+        yield replace(grid, kind=TIMES)
 
 
-def fsvm_sizes(sheet: Sheet) -> list[Grid]:
+def fsvm_sizes(results: Results) -> list[Grid]:
     """Return a table block of the numbers of rows, classes and features, both in the data sets of
     mmbench and in the paper.
     """
     from mmbench.datasets import card_names, load_card
 
-    printed, rows = {(row["dataset"], row["metric"]): row["value"] for row in sheet.published}, []
-    for name in sheet.datasets:
+    paper, rows = {(row["dataset"], row["metric"]): row["value"] for row in results.published}, []
+    for name in results.datasets:
         expect = load_card(name).expect if name in card_names() else None
         ours = (expect.shape[0], expect.n_classes, expect.shape[1]) if expect else (NOTHING,) * 3
-        theirs = (printed.get((name, f"n_{size}")) for size in ("samples", "classes", "attributes"))
+        theirs = (paper.get((name, f"n_{size}")) for size in ("samples", "classes", "attributes"))
         texts = (NOTHING if value is None else f"{value:.0f}" for value in theirs)
-        rows.append([sheet.printed(name), *map(str, ours), *texts])
+        rows.append([printed(results, name), *map(str, ours), *texts])
     heads = ("rows", "classes", "features")
     columns = (*words("data"), *numbers(*heads), *numbers(*(f"{head}, paper" for head in heads)))
     return [Grid(columns, rows)]
 
 
-def fsvm_rounds(sheet: Sheet) -> list[Grid]:
+def fsvm_excess(results: Results) -> Iterator[tuple[Key, dict[str, Any]]]:
+    """Yield rows with the mean and the maximum over splits of ``(F - F*) / F*`` in per cent, and
+    with the smallest and the largest number of rounds.
+
+    F is the objective of the machine, and F* is the objective of the machine `fsvm_opt`. All pairs
+    of classes are trained jointly, with one objective. The certificate of each pair stores the same
+    value F, so that only the first pair is read.
+    """
+    for key in results.by_cell:
+        ours, optima = (
+            _first_fits(results, key._replace(machine=m)) for m in (key.machine, OPTIMUM)
+        )
+        values = []
+        for split in sorted(ours.keys() & optima.keys()):
+            at, optimum = ours[split]["objective"], optima[split]["objective"]
+            # for `fsvm_opt` itself, a lower bound on the optimal objective replaces F* in the
+            # numerator
+            low = optima[split]["bound"] if key.machine == OPTIMUM else optimum
+            if None not in (at, low) and optimum:
+                values.append(100 * (at - low) / optimum)
+        rounds = [fit["extra"]["rounds"] for fit in ours.values() if "rounds" in fit["extra"]]
+        found = {EXCESS: fmean(values), f"{EXCESS}_max": max(values)} if values else {}
+        found |= {"rounds_min": min(rounds), "rounds_max": max(rounds)} if rounds else {}
+        for metric, value in found.items():
+            yield key, {"metric": metric, "measured": value, "n": len(values)}
+
+
+OPTIMUM, EXCESS = "fsvm_opt", "excess_pct"
+
+
+def _first_fits(results: Results, key: Key) -> dict[Any, Any]:
+    rows = (row for row in results.by_cell.get(key, ()) if row.certificates)
+    done = (row for row in rows if row.accuracy_pct is not None)
+    return {(row.repeat, row.fold, row.seed): row.certificates[0] for row in done}
+
+
+def fsvm_rounds(results: Results) -> list[Grid]:
     """Return a table block of objectives relative to the optimal objective, and a table block of
     accuracies.
     """
-    rows = []
-    for place in sheet.places:
-        texts = [_objective_text(sheet, place, machine) for machine in sheet.machines]
-        fits = sheet.per_pair(place._replace(machine="fsvm")).values()
-        counts = [pairs[0]["extra"]["rounds"] for pairs in fits if "rounds" in pairs[0]["extra"]]
-        rounds = f"{min(counts)} to {max(counts)}" if counts else NOTHING
-        rows.append([sheet.name(place), *texts, rounds])
-    columns = (*sheet.columns("data"), *numbers("rounds by the paper's rule"))
+    rows: list[list[Shown]] = []
+    for place in results.places:
+        texts = [_objective_text(results, place._replace(machine=m)) for m in results.columns]
+        key = place._replace(machine="fsvm")
+        ends = [results.value(key, f"rounds_{end}") for end in ("min", "max")]
+        rounds = " to ".join(f"{end:.0f}" for end in ends if end is not None) or NOTHING
+        rows.append([name_of(results, place), *texts, rounds])
+    columns = (*columns_of(results, "data"), *numbers("rounds by the paper's rule"))
     objectives = Grid(columns, rows, "(F - F*) / F* in per cent: mean over splits (maximum)")
-    write = partial(measured_text, decimals=2)
-    return [objectives, results(sheet, METRIC, write, "Accuracy (%)", data_heads(sheet.head))]
+    heads = data_heads(lambda place: head(results, place))
+    return [
+        objectives,
+        values(results, METRIC, partial(measured, decimals=2), "Accuracy (%)", heads),
+    ]
 
 
-def _objective_text(sheet: Sheet, place: Key, machine: str) -> str:
-    """Return mean and maximum over splits of ``(F - F*) / F*`` in per cent, as text.
-
-    F is the objective of the machine, and F* is the objective of the machine `fsvm_opt`.
-    """
-    ours, optima = (sheet.per_pair(place._replace(machine=m)) for m in (machine, "fsvm_opt"))
-    values = []
-    for split in sorted(ours.keys() & optima.keys()):
-        # All pairs of classes are trained jointly, with one objective. The certificate of each pair
-        # stores the same value F, so that only the first pair is read.
-        at, optimum = ours[split][0]["objective"], optima[split][0]["objective"]
-        # for `fsvm_opt` itself, a lower bound on the optimal objective replaces F* in the numerator
-        low = optima[split][0]["bound"] if machine == "fsvm_opt" else optimum
-        if None not in (at, low) and optimum:
-            values.append(100 * (at - low) / optimum)
-    form = ".0e" if machine == "fsvm_opt" else ".1f"
-    return f"{fmean(values):{form}} ({max(values):{form}})" if values else NOTHING
+def _objective_text(results: Results, key: Key) -> str:
+    mean, largest = (results.value(key, name) for name in (EXCESS, f"{EXCESS}_max"))
+    form = ".0e" if key.machine == OPTIMUM else ".1f"
+    return NOTHING if mean is None else f"{mean:{form}} ({largest:{form}})"
 
 
 #: Name of the image descriptor of each data set.
 DESCRIPTOR_LABELS = {"lfw_pairs": "pixels", "lfw_pairs_hog": "HOG", "lfw_pairs_lbp": "LBP"}
 
 
-def lfw(sheet: Sheet) -> list[Grid]:
+def lfw(results: Results) -> list[Grid]:
     """Return a table block with one row per image descriptor and kernel: accuracies and CPU
     seconds.
     """
 
-    def name(place: Key) -> str:
-        return sheet.head(place, name=DESCRIPTOR_LABELS.get(place.dataset, place.dataset))
+    def name(place: Key) -> Shown:
+        return head(results, place, name=DESCRIPTOR_LABELS.get(place.dataset, place.dataset))
 
     kernel = data_heads(lambda place: kernel_text(place.kernel, place.degree), "kernel")
     heads = {**data_heads(name, "descriptor"), **kernel}
-    accuracies = results(sheet, METRIC, partial(measured_text, decimals=2), heads=heads)
-    return [accuracies, by_stage(sheet)]
+    accuracies = values(results, METRIC, partial(measured, decimals=2), heads=heads)
+    return [accuracies, by_stage(results)]

@@ -11,7 +11,9 @@ slope of the least-squares line through the points (log n, log time).
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from itertools import product
 from typing import Any
 
@@ -19,14 +21,19 @@ import numpy as np
 import pandas as pd
 
 from mmbench.jobs.store import Key
-from mmbench.results.statistics import mcnemar_p, wins_and_losses
-from mmbench.tables.blocks import FIRST, total
-from mmbench.tables.sheet import Sheet
-from mmbench.tables.table import (
+from mmbench.results.frames import Results
+from mmbench.results.pairwise import FIRST, disagreements
+from mmbench.results.statistics import mcnemar_p
+from mmbench.tables.blocks import total
+from mmbench.tables.names import caption_of, columns_of, head, notes_of, printed, shown
+from mmbench.tables.text import (
     NOTHING,
+    TIMES,
     Column,
     Grid,
-    join,
+    Shown,
+    Text,
+    measured,
     measured_text,
     numbers,
     once,
@@ -40,7 +47,7 @@ METRIC = "errors_count"
 # -- table 1 -----------------------------------------------------------------------------------
 
 
-def digits(sheet: Sheet) -> list[Grid]:
+def digits(results: Results) -> list[Grid]:
     """Return table blocks for the digits: error counts, expected errors, McNemar's tests and CPU
     seconds.
 
@@ -48,115 +55,145 @@ def digits(sheet: Sheet) -> list[Grid]:
     """
 
     def expected(key: Key) -> str:
-        value = sheet.value(key, "errors_expected")
+        value = results.value(key, "errors_expected")
         return NOTHING if value is None else f"{value:.1f}"
 
     def seconds(key: Key) -> str:
-        return seconds_text(total(sheet, key, ("selection", "training")))
+        return seconds_text(total(results, key, ("selection", "training")))
 
     of_seconds = "CPU seconds of selection and training of all pairs, mean over seeds"
     return [
-        _errors(sheet),
-        _grid(sheet, expected, "Errors expected under random tie-breaking, mean over seeds"),
-        _mcnemar(sheet),
-        _grid(sheet, seconds, of_seconds),
+        _errors(results),
+        _grid(results, expected, "Errors expected under random tie-breaking, mean over seeds"),
+        _mcnemar(results),
+        replace(_grid(results, seconds, of_seconds), kind=TIMES),
     ]
 
 
-def _errors(sheet: Sheet) -> Grid:
+def _errors(results: Results) -> Grid:
     """Return a table block of the measured and the published error counts of each machine.
 
     If an experiment has several seeds, there are two measured rows: a single run, and the mean over
     seeds.
     """
-    rows = []
-    for dataset, machine in product(sheet.datasets, sheet.machines):
-        keys = _keys(sheet, dataset, machine)
-        found = [sheet.row(key, METRIC) for key in keys]
+    rows: list[list[Shown]] = []
+    for dataset, machine in product(results.datasets, results.columns):
+        keys = _keys(results, dataset, machine)
+        found = [results.row(key, METRIC) for key in keys]
         if not any(row.metric for row in found):
             continue
-        several, lines = any(row.sd is not None for row in found), {}
+        several, lines = any(row.sd is not None for row in found), dict[str, list[Any]]()
         if several:
-            hits = (sheet.hits(key, FIRST) for key in keys)
-            lines["single run"] = [NOTHING if h is None else str((~h).sum()) for h in hits]
-        heads = [sheet.head(keys[0], sheet.printed(dataset)), sheet.label(machine)]
-        means = (measured_text(row, None if row.sd is None else 1, sd=True) for row in found)
-        texts = [sheet.marked(*pair, kernel=False) for pair in zip(means, found, strict=True)]
+            lines["single run"] = [_single_run(results, key) for key in keys]
+        heads: list[Shown] = [
+            head(results, keys[0], printed(results, dataset)),
+            results.label(machine),
+        ]
+        means = (measured(row, None if row.sd is None else 1, sd=True) for row in found)
+        texts = [shown(*pair, kernel=False) for pair in zip(means, found, strict=True)]
         lines["mean" if several else "measured"] = texts
         published = [published_text(row) for row in found]
         if set(published) != {NOTHING}:  # for the larger data sets, the paper omits some machines
             lines["published"] = published
-        rows += [[*heads, head, *texts] for head, texts in lines.items()]
-    return Grid(_columns(sheet, "machine", ""), once(rows), "Errors on the test digits")
+        rows.extend([*heads, name, *texts] for name, texts in lines.items())
+    return Grid(_columns(results, "machine", ""), once(rows), "Errors on the test digits")
 
 
-def _mcnemar(sheet: Sheet) -> Grid:
+def _single_run(results: Results, key: Key) -> str:
+    """Return the number of errors of the predictions in the run with the first seed."""
+    hits, found = results.hits(key, FIRST), results.by_split(key, METRIC)
+    first = next((found[at] for at in sorted(found) if at[:2] == FIRST), None)
+    count = (~hits).sum() if hits is not None else first
+    return NOTHING if count is None else f"{count:.0f}"
+
+
+def _mcnemar(results: Results) -> Grid:
     """Return a table block of McNemar's tests, which compare RMM and SVM in the run with the first
     seed.
     """
 
     def text(key: Key) -> str:
-        ours, theirs = (sheet.hits(key._replace(machine=m), FIRST) for m in ("rmm", "svm"))
-        if ours is None or theirs is None:
-            return NOTHING
-        wins, losses = wins_and_losses(ours, theirs)
-        return f"{wins} : {losses} ({mcnemar_p(wins, losses):.2g})"
+        counts = disagreements(results, *(key._replace(machine=m) for m in ("rmm", "svm")))
+        return "{} : {} ({:.2g})".format(*counts, mcnemar_p(*counts)) if counts else NOTHING
 
-    datasets = sheet.datasets if {"rmm", "svm"} <= set(sheet.machines) else ()
-    rows = [[sheet.printed(name), *map(text, _keys(sheet, name, ""))] for name in datasets]
+    datasets = results.datasets if {"rmm", "svm"} <= set(results.columns) else ()
+    rows = [[printed(results, name), *map(text, _keys(results, name, ""))] for name in datasets]
     caption = (
         "Single run: digits that only the RMM : only the SVM classifies correctly (p-value of "
         "McNemar's exact test)"
     )
-    return Grid(_columns(sheet), rows, caption)
+    return Grid(_columns(results), rows, caption)
 
 
-def _grid(sheet: Sheet, show: Callable[[Key], str], caption: str) -> Grid:
+def _grid(results: Results, show: Callable[[Key], str], caption: str) -> Grid:
     """Return a table block with one row per data set and machine.
 
     The function `show` returns the text of a table cell.
     """
     rows = []
-    for dataset, machine in product(sheet.datasets, sheet.machines):
-        texts = [show(key) for key in _keys(sheet, dataset, machine)]
+    for dataset, machine in product(results.datasets, results.columns):
+        texts = [show(key) for key in _keys(results, dataset, machine)]
         if set(texts) != {NOTHING}:
-            rows.append([sheet.printed(dataset), sheet.label(machine), *texts])
-    return Grid(_columns(sheet, "machine"), once(rows), caption)
+            rows.append([printed(results, dataset), results.label(machine), *texts])
+    return Grid(_columns(results, "machine"), once(rows), caption)
 
 
-def _columns(sheet: Sheet, *heads: str) -> tuple[Column, ...]:
-    kernels = (k.upper() if degree is None else f"{k} {degree}" for k, degree in sheet.kernels)
+def _columns(results: Results, *heads: str) -> tuple[Column, ...]:
+    kernels = (k.upper() if degree is None else f"{k} {degree}" for k, degree in results.kernels)
     return (*words("data", *heads), *numbers(*kernels))
 
 
-def _keys(sheet: Sheet, dataset: str, machine: str) -> list[Key]:
-    return [Key(dataset, kernel, degree, machine) for kernel, degree in sheet.kernels]
+def _keys(results: Results, dataset: str, machine: str) -> list[Key]:
+    return [Key(dataset, kernel, degree, machine) for kernel, degree in results.kernels]
 
 
 # -- figure 2 ----------------------------------------------------------------------------------
 
 SVM, GRAM = "svm", "Gram matrix"
-#: End of the label of an RMM that starts from zero instead of the SVM's solution (no warm start).
-COLD = ", cold"
+#: Metrics of CPU seconds: of the Gram matrix, of a training after it, and of a whole training. The
+#: times of the Gram matrix and of the SVM are means over all RMMs, since each RMM of the experiment
+#: computes both for the same rows. The time of an RMM includes the time of the SVM only in whole
+#: trainings.
+OF_GRAM, AFTER, WHOLE = "seconds_gram", "seconds_after_gram", "seconds_whole"
+#: Metrics of ratios to the SVM's time after the Gram matrix, and to its whole training.
+RATIO_AFTER, RATIO_WHOLE = "ratio_after_gram", "ratio_whole"
+#: Metrics of exponents k of CPU times proportional to n^k.
+EXPONENT = "exponent_of_"
 
 
-def seconds(sheet: Sheet, base: Key) -> tuple[Any, Any]:
-    """Return two data frames of CPU seconds: times without the Gram matrix, and times of whole
-    trainings.
-
-    Each data frame has one row per training size and one column per machine. The data frame of
-    whole trainings has an additional first column, `GRAM`, for the Gram matrix. Each RMM of the
-    experiment computes the Gram matrix and the SVM for the same rows. The times of the Gram matrix
-    and of the SVM are means over all RMMs. The time of an RMM includes the time of the SVM only in
-    the data frame of whole trainings.
+def derived_seconds(results: Results) -> Iterator[tuple[Key, dict[str, Any]]]:
+    """Yield the CPU seconds of Gram matrix, SVM and RMM by training size, the ratios to the SVM's
+    times, and the exponents of the number of rows.
     """
-    keys = [key for key in sheet.keys if key._replace(machine="", size=None) == base]
+    for base in dict.fromkeys(key._replace(machine="", size=None) for key in results.by_cell):
+        gram, after, whole = _parts(results, base)
+        sides = {OF_GRAM: pd.DataFrame({"": gram}), AFTER: after, WHOLE: whole}
+        for side, name in ((after, RATIO_AFTER), (whole, RATIO_WHOLE)):
+            if SVM in side:
+                sides[name] = side.drop(columns=SVM).div(side[SVM].replace(0.0, np.nan), axis=0)
+        for metric, side in sides.items():
+            for machine, curve in side.items():
+                for size, value in curve.dropna().items():
+                    key = base._replace(machine=str(machine), size=int(str(size)))
+                    yield key, {"metric": metric, "measured": float(value)}
+        for metric in (OF_GRAM, AFTER, WHOLE):
+            for machine, curve in sides[metric].items():
+                if fit := exponent(curve):
+                    entries = {"metric": EXPONENT + metric, "measured": fit[0], "se": fit[1]}
+                    yield base._replace(machine=str(machine)), entries
+
+
+def _parts(results: Results, base: Key) -> tuple[pd.Series, pd.DataFrame, pd.DataFrame]:
+    """Return the CPU seconds of the Gram matrix, of trainings after it, and of whole trainings, by
+    training size.
+    """
+    keys = [key for key in results.by_cell if key._replace(machine="", size=None) == base]
+    fits = [(k, row.certificates) for k in keys for row in results.by_cell[k] if row.certificates]
     rows = [
-        (key.size, key.machine, part, sum(pair["extra"][f"{part}_cpu_seconds"] for pair in pairs))
-        for key in keys
-        for pairs in sheet.per_pair(key).values()
+        (key.size, key.machine, part, sum(fit["extra"][f"{part}_cpu_seconds"] for fit in own))
+        for key, own in fits
         for part in ("gram", "svm", "rmm")
-        if all(pair["extra"].get(f"{part}_cpu_seconds") is not None for pair in pairs)
+        if all(fit["extra"].get(f"{part}_cpu_seconds") is not None for fit in own)
     ]
     found = pd.DataFrame(rows, columns=["size", "machine", "part", "seconds"])
     sizes = sorted({key.size for key in keys if key.size is not None})
@@ -165,88 +202,121 @@ def seconds(sheet: Sheet, base: Key) -> tuple[Any, Any]:
         chosen = found[(found.part == part) & found.machine.isin(machines)]
         return chosen.astype({"seconds": float}).groupby("size").seconds.mean().reindex(sizes)
 
-    rmms = [machine for machine in sheet.machines if machine != SVM]
+    machines = list(dict.fromkeys(key.machine for key in keys))
+    rmms = [machine for machine in machines if machine != SVM]
     curves = {SVM: mean("svm", rmms), **{rmm: mean("rmm", [rmm]) for rmm in rmms}}
     after = pd.DataFrame(curves).dropna(axis=1, how="all")
-    gram = mean("gram", sheet.machines)
+    gram = mean("gram", machines)
     whole = {m: gram + curves[SVM] + (curve if m != SVM else 0.0) for m, curve in after.items()}
-    return after, pd.DataFrame({GRAM: gram, **whole})
+    return gram, after, pd.DataFrame(whole)
 
 
-def exponent(curve: pd.Series) -> str:
-    """Return the exponent k of CPU times proportional to n^k, as text with its standard error.
+def exponent(curve: pd.Series) -> tuple[float, float] | None:
+    """Return the exponent k of CPU times proportional to n^k, and its standard error.
 
     The index of `curve` contains the numbers n of training rows, and the values of `curve` are CPU
     seconds. The exponent k is the slope of the least-squares line through the points (log n, log
-    seconds). If `curve` has only two values, the text has no standard error. If `curve` has only
-    one value, the text is empty.
+    seconds). The standard error is NaN for two values. For a single value, the result is None.
 
     Examples
     --------
     >>> import pandas as pd
     >>> exponent(pd.Series({100: 1.0, 200: 4.0, 400: 16.0}))
-    '2.00 ± 0.00'
-    >>> exponent(pd.Series({100: 1.0, 200: 4.0}))
-    '2.00'
+    (2.0, 0.0)
     """
     from scipy.stats import linregress
 
     times = curve[curve > 0]
     if len(times) < 2:
-        return ""
+        return None
     fit = linregress(np.log(list(times.index)), np.log(times.to_numpy()))
-    return f"{fit.slope:.2f}" + (f" ± {fit.stderr:.2f}" if len(times) > 2 else "")
+    error = round(float(fit.stderr), 12) if len(times) > 2 else math.nan
+    return round(float(fit.slope), 12), error
 
 
-def times(sheet: Sheet) -> Iterator[Grid]:
+def seconds(results: Results, base: Key, metric: str) -> pd.DataFrame:
+    """Return CPU seconds or ratios, with one row per training size and one column per machine."""
+    sizes = sorted({key.size for key in results.keys if key.size is not None})
+    machines = [SVM, *(machine for machine in results.configured if machine != SVM)]
+    values = {
+        m: {s: results.value(base._replace(machine=m, size=s), metric) for s in sizes}
+        for m in (machines if metric != OF_GRAM else [""])
+    }
+    return pd.DataFrame(values, dtype=float).dropna(axis=1, how="all")
+
+
+def exponent_text(results: Results, base: Key, machine: str, metric: str) -> str:
+    """Return the exponent of a machine's CPU time with its standard error, or an empty text."""
+    row = results.row(base._replace(machine=machine), EXPONENT + metric)
+    error = "" if row.se is None else f" ± {row.se:.2f}"
+    return "" if row.measured is None else f"{row.measured:.2f}{error}"
+
+
+def starts_cold(results: Results, machine: str) -> bool:
+    """Return whether an RMM starts from zero instead of the SVM's solution (no warm start)."""
+    rows = (r for key, own in results.by_cell.items() if key.machine == machine for r in own)
+    return any((row.parameters or {}).get("timing") == "cold" for row in rows)
+
+
+def times(results: Results) -> Iterator[Grid]:
     """Yield three table blocks for each data set and kernel.
 
     The first block contains error counts and CPU seconds; these seconds exclude the computation of
     the Gram matrix. The second block contains the ratio of each RMM's CPU seconds to the SVM's.
     The third block contains the CPU seconds of whole trainings.
     """
-    for base in dict.fromkeys(place._replace(size=None) for place in sheet.places):
-        yield from _times_of(sheet, base)
+    for base in dict.fromkeys(place._replace(size=None) for place in results.places):
+        yield from _times_of(results, base)
 
 
-def _times_of(sheet: Sheet, base: Key) -> list[Grid]:
-    after, whole = seconds(sheet, base)
-    machines, rmms = list(after), [machine for machine in after if machine != SVM]
+def _times_of(results: Results, base: Key) -> list[Grid]:
+    after = seconds(results, base, AFTER)
+    machines = [str(machine) for machine in after]
+    rmms = [machine for machine in machines if machine != SVM]
     # An RMM makes the same errors with and without a warm start. Therefore, its errors are shown
     # only once.
-    tested = [m for m in sheet.machines if not sheet.label(m).endswith(COLD)]
-    parts, ratios, totals = [], [], []
-    for size, own in after.iterrows():
-        found, svm = sheet.line(base._replace(size=size), METRIC, tested), own.get(SVM)
-        errors = (join(measured_text(row), sheet.cite(row)) for row in found)
-        parts.append([str(size), *map(_seconds_text, own), *errors])
-        times = (own[machine] / svm if svm else np.nan for machine in rmms)
-        ratios.append([str(size), *(_seconds_text(t, f"{t:.1f} / {1 + t:.1f}") for t in times)])
-        total = whole.loc[size]
-        relative = {m: f" ({total[m] / total[SVM]:.2f})" for m in rmms if total.get(SVM)}
-        texts = (_seconds_text(t, f"{t:.3g}{relative.get(name, '')}") for name, t in total.items())
-        totals.append([str(size), *texts])
-    of_parts, of_totals = ([exponent(c) or NOTHING for _, c in t.items()] for t in (after, whole))
+    tested = [m for m in results.columns if not starts_cold(results, m)]
+    parts, ratios, totals = list[list[Shown]](), list[list[Shown]](), list[list[Shown]]()
+
+    def text(machine: str, size: Any, metric: str, form: Callable[[float], str]) -> str:
+        value = results.value(base._replace(machine=machine, size=size), metric)
+        return NOTHING if value is None else form(value)
+
+    for size in after.index:
+        found = [results.row(base._replace(machine=m, size=size), METRIC) for m in tested]
+        errors = (Text(measured_text(row), notes=notes_of(row)) for row in found)
+        own = (text(m, size, AFTER, "{:.3g}".format) for m in machines)
+        parts.append([str(size), *own, *errors])
+        both = (text(m, size, RATIO_AFTER, lambda t: f"{t:.1f} / {1 + t:.1f}") for m in rmms)
+        ratios.append([str(size), *both])
+        line = [text("", size, OF_GRAM, "{:.3g}".format)]
+        for m in machines:
+            ratio = text(m, size, RATIO_WHOLE, " ({:.2f})".format)
+            value = text(m, size, WHOLE, "{:.3g}".format)
+            line.append(value + (ratio if NOTHING not in (value, ratio) else ""))
+        totals.append([str(size), *line])
+    of_parts = [exponent_text(results, base, m, AFTER) or NOTHING for m in machines]
+    of_totals = [exponent_text(results, base, m, WHOLE) or NOTHING for m in machines]
+    gram = exponent_text(results, base, "", OF_GRAM) or NOTHING
     parts.append(["exponent", *of_parts, *[""] * len(tested)])
-    totals.append(["exponent", *of_totals])
-    errors_of = numbers(*(f"errors {sheet.label(m)}" for m in tested), group="errors")
-    trained = (*numbers(GRAM), *sheet.columns(machines=machines))
-    head = f"{sheet.head(base, name=base.dataset)}, {sheet.caption((base.kernel, base.degree))}"
-    caption = f"{head}: CPU seconds after the Gram matrix, errors on the test part"
+    totals.append(["exponent", gram, *of_totals])
+    errors_of = numbers(*(f"errors {results.label(m)}" for m in tested), group="errors")
+    trained = (*numbers(GRAM), *columns_of(results, machines=machines))
+    first = head(results, base, name=base.dataset)
+    kernel = caption_of(results, (base.kernel, base.degree))
+    caption = replace(
+        first, tail=f", {kernel}: CPU seconds after the Gram matrix, errors on the test part"
+    )
     columns = {
-        caption: (*sheet.columns(machines=machines, group="CPU seconds"), *errors_of),
-        "Times the SVM's seconds: RMM alone / RMM with its SVM": sheet.columns(machines=rmms),
-        "CPU seconds of whole trainings (relative to the SVM)": trained,
+        caption: (*columns_of(results, machines=machines, group="CPU seconds"), *errors_of),
+        Text("Times the SVM's seconds: RMM alone / RMM with its SVM"): columns_of(
+            results, machines=rmms
+        ),
+        Text("CPU seconds of whole trainings (relative to the SVM)"): trained,
     }
     return [
-        Grid((*numbers("rows"), *own), rows, caption)
-        for (caption, own), rows in zip(columns.items(), (parts, ratios, totals), strict=True)
+        Grid((*numbers("rows"), *own), rows, caption, kind)
+        for (caption, own), rows, kind in zip(
+            columns.items(), (parts, ratios, totals), ("", "", TIMES), strict=True
+        )
     ]
-
-
-def _seconds_text(value: float, text: str = "") -> str:
-    """Return `text`, or the CPU seconds `value` with three digits if `text` is empty.
-
-    If `value` is NaN, return a dash.
-    """
-    return NOTHING if np.isnan(value) else text or f"{value:.3g}"

@@ -9,21 +9,27 @@ reaches on the problem.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any
 
 import numpy as np
 import pandas as pd
 
 from mmbench.jobs.store import Key
-from mmbench.tables.frame import METRIC
-from mmbench.tables.sheet import KernelKey, Sheet
-from mmbench.tables.table import NOTHING, Grid, join, numbers, small_text, words
+from mmbench.results.cells import METRIC, counts
+from mmbench.results.frames import KernelKey, Results
+from mmbench.tables.names import caption_of, notes_of
+from mmbench.tables.text import NOTHING, Grid, Shown, Text, numbers, small_text, words
 
 #: Names of numeric entries in the certificate of a training.
 NUMBERS = ["objective", "gap", "max_violation", "n_support"]
+#: Metrics of a solver over all data sets, and of a solver on one data set: median CPU milliseconds
+#: of a training. The number of trainings with a status of the solver is a metric with `NATIVE`.
+MEDIAN, LARGEST = "excess_median", ("excess_max", "worst_gap", "worst_violation")
+SUPPORT, MS, NATIVE = "n_support_mean", "ms_training_median", "solver_status:"
 
 
-def trainings(sheet: Sheet, kernel: KernelKey) -> pd.DataFrame:
+def trainings(results: Results) -> pd.DataFrame:
     """Return a data frame of certificates and CPU milliseconds, one row per training of a pair of
     classes.
 
@@ -33,59 +39,94 @@ def trainings(sheet: Sheet, kernel: KernelKey) -> pd.DataFrame:
     """
     rows = [
         (
-            *(record.job.machine, str([p for p in record.job.params if p[0] != "solver"])),
-            *(key.machine, f"{key.dataset} {record.at} {pair['pair']}", key.dataset),
-            1e3 * record.cpu_seconds["training"] / len(record.per_pair),
-            *(pair["extra"].get("solver_status"), pair["status"], *map(pair.get, NUMBERS)),
+            *(key.kernel, key.degree, row.estimator, _problem(row.parameters), key.machine),
+            *(f"{key.dataset} {row.repeat} {row.fold} {row.seed} {fit['pair']}", key.dataset),
+            1e3 * row.seconds_training / len(row.certificates),
+            *(fit["extra"].get("solver_status"), *map(fit.get, NUMBERS)),
         )
-        for key, cell in sheet.cells.items()
-        if (key.kernel, key.degree) == kernel
-        for record in cell.done
-        for pair in record.per_pair
+        for key, splits in results.by_cell.items()
+        for row in splits
+        if row.accuracy_pct is not None and row.certificates
+        for fit in row.certificates
     ]
-    columns = ["machine", "params", "solver", "training", "dataset", "ms", "native", "status"]
-    found = pd.DataFrame(rows, columns=[*columns, *NUMBERS])
+    columns = ["kernel", "degree", "machine", "params", "solver", "training", "dataset", "ms"]
+    found = pd.DataFrame(rows, columns=[*columns, "native", *NUMBERS])
     found[NUMBERS] = found[NUMBERS].astype(float).fillna(np.inf)
-    same = found.groupby(["machine", "params", "training"])
+    same = found.groupby(["kernel", "machine", "params", "training"])
     value, lowest = found.objective, same.objective.transform("min")
     excess: pd.Series = (value - lowest) / np.maximum(value.abs(), 1e-12)
     return found.assign(excess=excess.where(np.isfinite(value), np.inf))
 
 
-def solvers(sheet: Sheet) -> list[Grid]:
+def _problem(parameters: Mapping[str, Any]) -> str:
+    return str([(name, value) for name, value in parameters.items() if name != "solver"])
+
+
+def derived(results: Results) -> Iterator[tuple[Key, dict[str, Any]]]:
+    """Yield the excess, the certificates and the CPU milliseconds of each solver."""
+    found = trainings(results)
+    for (kernel, solver), own in found.groupby(["kernel", "solver"], sort=False):
+        key = Key("", str(kernel), None, str(solver))
+        names = zip(LARGEST, ("excess", "gap", "max_violation"), strict=True)
+        values = {MEDIAN: own.excess.median(), **{name: own[of].max() for name, of in names}}
+        values |= {SUPPORT: own.n_support.mean()}
+        natives = Counter(own.native.dropna()).most_common()
+        values |= {f"{NATIVE}{status}": n for status, n in natives}
+        for metric, value in values.items():
+            yield key, {"metric": metric, "measured": float(value), "n": len(own)}
+        for dataset, ms in own.groupby("dataset", sort=False).ms:
+            entries = {"metric": MS, "measured": float(ms.median()), "n": len(ms)}
+            yield key._replace(dataset=str(dataset)), entries
+
+
+def solvers(results: Results) -> list[Grid]:
     """Return two table blocks for each kernel: certificates, and CPU times."""
-    return [grid for kernel in sheet.kernels for grid in _grids(sheet, kernel)]
+    return [grid for kernel in results.kernels for grid in _grids(results, kernel)]
 
 
-def _grids(sheet: Sheet, kernel: KernelKey) -> list[Grid]:
-    found, certificates, times = trainings(sheet, kernel), [], []
-    for solver in sheet.machines:
-        every = (Key(dataset, *kernel, solver) for dataset in sheet.datasets)
-        if not (keys := [key for key in every if key in sheet.cells]):
+def _grids(results: Results, kernel: KernelKey) -> list[Grid]:
+    certificates, times = list[list[Shown]](), list[list[Shown]]()
+    natives = [m for m in dict.fromkeys(results.cells.metric) if m.startswith(NATIVE)]
+    for solver in results.columns:
+        every = (Key(dataset, *kernel, solver) for dataset in results.datasets)
+        if not (keys := [key for key in every if results.row(key, METRIC).metric]):
             continue
-        own, texts = found[found.solver == solver], [NOTHING] * 6
-        if len(own):
-            largest = own[["excess", "gap", "max_violation"]].max()
-            texts = [small_text(number) for number in (own.excess.median(), *largest)]
-            texts += [f"{own.n_support.mean():.1f}", _counts(own.native.dropna()) or NOTHING]
-        failed = [record.status for key in keys for record in sheet.cells[key].failed]
-        notes = [sheet.cite(sheet.row(key, METRIC), kernel=False) for key in keys if failed]
-        name, statuses = sheet.label(solver), _counts([*own.status, *failed])
-        certificates.append([name, *texts, join(statuses or "not run", *dict.fromkeys(notes))])
-        ms = own.groupby("dataset").ms.median().reindex(sheet.datasets)
-        times.append([name, *(NOTHING if np.isnan(value) else f"{value:.3g}" for value in ms)])
+        total = Key("", kernel[0], None, solver)
+        texts, support = [NOTHING] * 6, results.value(total, SUPPORT)
+        if support is not None:
+            texts = [small_text(results.value(total, name)) for name in (MEDIAN, *LARGEST)]
+            found = {m.removeprefix(NATIVE): results.value(total, m) or 0 for m in natives}
+            native = _counts(sorted(found.items(), key=lambda item: -item[1]))
+            texts += [f"{support:.1f}", native or NOTHING]
+        splits = [row for key in keys for row in results.by_cell.get(key, ())]
+        failed = [row for row in splits if row.accuracy_pct is None]
+        notes = [notes_of(results.row(key, METRIC), kernel=False) for key in keys if failed]
+        done = [row for row in splits if row.accuracy_pct is not None]
+        ended = Counter(str(fit["status"]) for row in done for fit in row.certificates or ())
+        statuses = ended or counts(done, "fits")
+        statuses += Counter(row.status for row in failed)
+        cited = tuple(dict.fromkeys(note for own in notes for note in own))
+        status = Text(_counts(statuses.most_common()) or "not run", notes=cited)
+        name = results.label(solver)
+        certificates.append([name, *texts, status])
+        ms = (results.value(Key(d, kernel[0], None, solver), MS) for d in results.datasets)
+        times.append([name, *(NOTHING if value is None else f"{value:.3g}" for value in ms)])
     heads = (
         *numbers("median excess", "largest excess", "largest gap", "largest violation"),
         *numbers("support vectors"),
         *words("status of the solver", "recomputed status"),
     )
-    caption, first = sheet.caption(kernel), words("solver")
+    caption, first = caption_of(results, kernel), words("solver")
     return [
         Grid((*first, *heads), certificates, caption),
-        Grid((*first, *numbers(*sheet.datasets)), times, f"{caption}: median CPU ms of a training"),
+        Grid(
+            (*first, *numbers(*results.datasets)),
+            times,
+            f"{caption}: median CPU ms of a training",
+        ),
     ]
 
 
-def _counts(statuses: Iterable[str]) -> str:
-    counts = Counter(statuses).most_common()
-    return ", ".join(f"{count} {status.replace('_', ' ')}" for status, count in counts)
+def _counts(statuses: Iterable[tuple[str, float]]) -> str:
+    texts = (f"{n:.0f} {status.replace('_', ' ')}" for status, n in statuses if n)
+    return ", ".join(texts)

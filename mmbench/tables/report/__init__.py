@@ -12,30 +12,31 @@ from pathlib import Path
 
 from mmbench.errors import visible
 from mmbench.jobs.record import timestamp
+from mmbench.results.folder import each
+from mmbench.results.frames import Results
 from mmbench.tables.report.cell import write_cells
 from mmbench.tables.report.experiment import write_experiment
 from mmbench.tables.report.site import INDEX, Site, template
 from mmbench.tables.report.two_runs import runs_to_compare, write_comparison
 from mmbench.tables.report.view import View, unique_names
-from mmbench.tables.results_folder import Experiment, each
-from mmbench.tables.table import Table
+from mmbench.tables.text import Table
 
 
 def write_report(
-    experiments: Sequence[Experiment],
+    results: Sequence[Results],
     folder: Path,
     say: Callable[[str], object] = lambda line: None,
 ) -> Path:
-    """Write the report of some experiments, and return the path of the overview page.
+    """Write the report of some results, and return the path of the overview page.
 
-    If the experiments contain several runs of the same configuration, the report also compares
-    these runs. The folder of the report must be new, or empty, or contain an earlier report. The
-    pages of an earlier report are replaced. The function `say` is called with a message for each
-    experiment that cannot be shown. Raises UserError if the folder contains other files, if a file
-    cannot be written, or if no experiment can be shown.
+    Several results of the same configuration are also compared. The folder of the report must be
+    new, or empty, or contain an earlier report. The pages of an earlier report are replaced. The
+    function `say` is called with a message for each of the `results` that cannot be shown. Raises
+    UserError if the folder contains other files, if a file cannot be written, or if none of the
+    `results` can be shown.
     """
-    site, names = Site(folder), unique_names(run.name for run in experiments)
-    views = each(lambda pair: View(*pair), zip(experiments, names, strict=True), say)
+    site, names = Site(folder), unique_names(one.name for one in results)
+    views = each(lambda pair: View(*pair), zip(results, names, strict=True), say)
     for view in views:
         write_experiment(site, view)
         write_cells(site, view)

@@ -14,15 +14,18 @@ from typing import Any, NamedTuple
 
 from mmbench.jobs.record import plain
 from mmbench.jobs.store import Key
-from mmbench.tables.blocks import split_gaps, total_with_search
-from mmbench.tables.figures.style import colour, data_names, looks, mark
-from mmbench.tables.frame import METRIC, Cell
+from mmbench.results.cells import METRIC
+from mmbench.results.pairwise import split_gaps
+from mmbench.tables.blocks import total_with_search
+from mmbench.tables.figures.style import colour, looks, mark
 from mmbench.tables.report.view import View, data_text, metric_name
 
 SYMBOLS = ("circle", "square", "diamond", "triangle-up", "cross", "triangle-down", "x", "hexagon")
-#: Heights in pixels: height of a picture, minimum height of a row, and height of each machine in
-#: the row of a data set.
-HEIGHT, LINE, STEP = 420, 30, 11
+#: Heights in pixels: height of a picture, minimum height of a row, height of each machine in the
+#: row of a data set, and height of each further line of a row's label.
+HEIGHT, LINE, STEP, TEXT = 420, 30, 11, 17
+#: Maximum number of characters in a line of a row's label.
+WIDTH = 18
 
 #: Type of a plotly figure as a dict with the keys "data" and "layout".
 Spec = dict[str, Any]
@@ -90,12 +93,12 @@ def scatter(
     point. The relative path `root` leads to the folder of the linked pages. The keyword arguments
     `layout` are properties of the plotly layout.
     """
-    several, shared = len(view.sheet.kernels) > 1, share_marks(view)
-    names, traces = data_names(view.sheet.datasets), []
-    for machine, index in looks(view.sheet.configured).items():
+    several, shared = len(view.results.kernels) > 1, share_marks(view)
+    traces, labels = [], set[str]()
+    for machine, index in looks(view.results.configured).items():
         if not (own := [point for point in points if point.key.machine == machine]):
             continue
-        k, text = 0 if shared and y is None else index, label(view.sheet.label(machine))
+        k, text = 0 if shared and y is None else index, label(view.results.label(machine))
         symbol, pages = mark(k, SYMBOLS), [view.pages.get(point.key) for point in own]
         symbols = [f"{symbol}-open" if point.hollow else symbol for point in own]
         trace: dict[str, Any] = {
@@ -113,16 +116,17 @@ def scatter(
         elif y is None:
             trace["error_x"] = {"array": [point.error for point in own]}
             trace |= {"orientation": "h", "offsetgroup": text, "alignmentgroup": "all"}
-            keys = [point.key._replace(dataset=names[point.key.dataset]) for point in own]
-            texts = (data_text(key, several or key.size is not None) for key in keys)
-            trace["y"] = [label(fill(text, 18)).replace("\n", "<br>") for text in texts]
+            texts = (data_text(p.key, several or p.key.size is not None) for p in own)
+            trace["y"] = [label(fill(text, WIDTH)).replace("\n", "<br>") for text in texts]
+            labels.update(trace["y"])
         traces.append(trace)
     layout |= {"height": HEIGHT, "xaxis": x, "yaxis": y}
     if y is None:
-        rows = max(len({point.key._replace(machine="") for point in points}), 2)
-        lines = LINE * len(traces) if shared else max(LINE, STEP * len(traces)) * rows
-        category = axis("", autorange="reversed", type="category", ticklabelstandoff=8)
-        layout |= {"height": 150 + lines, "scattermode": "group", "yaxis": category}
+        breaks = max((text.count("<br>") for text in labels), default=0)
+        step = LINE if shared else max(LINE + TEXT * breaks, STEP * len(traces))
+        rows = len(traces) if shared else max(len(labels), 2)
+        category = axis("", autorange="reversed", type="category", ticklabelstandoff=8, dtick=1)
+        layout |= {"height": 150 + step * rows, "scattermode": "group", "yaxis": category}
     return plain({"data": traces, "layout": layout})
 
 
@@ -130,7 +134,7 @@ def share_marks(view: View) -> bool:
     """Return whether there are more machines than markers, so that some machines have the same
     marker.
     """
-    return len(view.sheet.configured) > len(SYMBOLS)
+    return len(view.results.configured) > len(SYMBOLS)
 
 
 def _hover(view: View, point: Point) -> str:
@@ -155,7 +159,7 @@ def pictures_of(view: View) -> dict[str, Spec]:
 def against_published(view: View) -> Spec:
     """Return a picture of measured minus published values.
 
-    The error bars show the comparison bands (see `mmbench.tables.frame`).
+    The error bars show the comparison bands (see `mmbench.results.cells`).
     """
     points = [
         Point(r.key, r.measured - r.published, error=r.half_width, hollow=not r.in_band)
@@ -170,12 +174,14 @@ def differences(view: View) -> dict[Key, float]:
     """For each table cell of a machine other than the first, return the mean difference in accuracy
     from the first machine, over the splits on which both machines have results.
     """
-    sheet, (first, *others), found = view.sheet, view.ran, dict[Key, float]()
-    for machine in others:
-        pairs = sheet.common(sheet.places, [first, machine])
-        gains = zip(sheet.places, pairs[machine] - pairs[first], strict=True)
-        found |= {key._replace(machine=machine): gain for key, gain in gains if gain == gain}
-    return found
+    results, (first, *others) = view.results, view.ran
+    means = {machine: results.common(results.places, [first, machine]) for machine in others}
+    return {
+        place._replace(machine=machine): gain
+        for machine, pair in means.items()
+        for place, gain in zip(results.places, pair[machine] - pair[first], strict=True)
+        if gain == gain
+    }
 
 
 def machine_differences(view: View, gains: Mapping[Key, float]) -> Spec:
@@ -184,10 +190,10 @@ def machine_differences(view: View, gains: Mapping[Key, float]) -> Spec:
     """
     points = []
     for key, gain in gains.items():
-        gaps = split_gaps(view.sheet, key, key.machine, view.ran[0])
+        gaps = split_gaps(view.results, key, key.machine, view.ran[0])
         error = 2 * stdev(gaps) / sqrt(len(gaps)) if len(gaps) > 1 else None
         points.append(Point(key, gain, error=error))
-    title = f"accuracy (%) minus {view.sheet.label(view.ran[0])}"
+    title = f"accuracy (%) minus {view.results.label(view.ran[0])}"
     return scatter(view, points, axis(title, zeroline=True))
 
 
@@ -199,34 +205,34 @@ def time_and_accuracy(view: View, gains: Mapping[Key, float]) -> Spec:
     times per machine, and no accuracies. If there is one data set and more machines than markers,
     each point is labelled with its machine.
     """
-    accuracies = {key: view.sheet.value(key, METRIC) for key in view.sheet.keys}
-    times = {key: total_with_search(view.sheet, key) for key in accuracies}
-    starts = [base._replace(machine=view.ran[0]) for base in view.sheet.places]
-    starts = [start for start in starts if times.get(start)]
-    relative, points = len(starts) > 1, []
-    for start in starts:
-        unit, values = (times[start] or 1.0, gains) if relative else (1.0, accuracies)
-        for key in (start._replace(machine=machine) for machine in view.ran[relative:]):
-            if (time := times.get(key)) and (value := values.get(key)) is not None:
-                points.append(Point(key, time / unit, value))
-    cost, gain, name = "CPU seconds per split", "accuracy (%)", view.sheet.label(view.ran[0])
+    results, shared = view.results, share_marks(view)
+    firsts = (place._replace(machine=view.ran[0]) for place in results.places)
+    units = {first: time for first in firsts if (time := total_with_search(results, first))}
+    relative, name = len(units) > 1, results.label(view.ran[0])
+    values = gains if relative else {key: results.value(key, METRIC) for key in results.keys}
+    points = [
+        Point(key, time / (unit if relative else 1.0), value)
+        for first, unit in units.items()
+        for key in (first._replace(machine=machine) for machine in view.ran[relative:])
+        if (time := total_with_search(results, key)) and (value := values.get(key)) is not None
+    ]
+    cost, gain = "CPU seconds per split", "accuracy (%)"
     if relative:
         cost, gain = f"CPU time relative to {name}", f"{gain} minus {name}"
-    shared = share_marks(view)
     x_axis, named = axis(cost, type="log"), shared and not relative
     y_axis = None if shared and relative else axis(gain, zeroline=relative)
     return scatter(view, points, x_axis, y_axis, named, shapes=[rule("x", 1.0)] if relative else [])
 
 
-def splits_picture(view: View, cell: Cell) -> Spec | None:
+def splits_picture(view: View, key: Key) -> Spec | None:
     """Return a picture of the accuracy on each split, with the mean, the published value and the
     comparison band.
     """
-    splits = cell.counted
+    splits = view.results.counted(key)
     if len(splits) < 2:
         return None
-    values = [split[METRIC] for split in splits]
-    mean, row = fmean(values), view.sheet.row(cell.key, METRIC)
+    values = [split.accuracy_pct for split in splits]
+    mean, row = fmean(values), view.results.row(key, METRIC)
     shapes, notes = [rule("y", mean)], {f"mean {mean:.2f}": mean}
     if row.published is not None:
         shapes.append(rule("y", row.published, "dash"))
@@ -244,7 +250,7 @@ def splits_picture(view: View, cell: Cell) -> Spec | None:
     trace = {
         "x": list(range(1, len(values) + 1)),
         "y": values,
-        "hovertext": [f"repeat {r['repeat']}, fold {r['fold']}: {r[METRIC]:.2f} %" for r in splits],
+        "hovertext": [f"repeat {r.repeat}, fold {r.fold}: {r.accuracy_pct:.2f} %" for r in splits],
         "marker": {"color": colour(0), "size": 8},
     }
     return plain({"data": [trace], "layout": layout})

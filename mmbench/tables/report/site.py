@@ -3,19 +3,16 @@
 from __future__ import annotations
 
 import math
-import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from importlib.resources import files
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
-
-import pandas as pd
 
 from mmbench import __version__
 from mmbench.errors import UserError, converted, extra, visible
 from mmbench.tables.blocks import total_with_search, with_search_text
 from mmbench.tables.protocol import preprocessed
-from mmbench.tables.render import csv_text, environment
+from mmbench.tables.render import environment
 from mmbench.tables.report.pictures import share_marks
 from mmbench.tables.report.view import (
     card_of,
@@ -28,7 +25,7 @@ from mmbench.tables.report.view import (
     run_facts,
     signed,
 )
-from mmbench.tables.table import emphasized, groupwise, kernel_text, small_text
+from mmbench.tables.text import groupwise, kernel_text, plain, small_text
 
 if TYPE_CHECKING:
     from jinja2 import Template
@@ -37,8 +34,6 @@ if TYPE_CHECKING:
 #: is a report.
 INDEX = "index.html"
 GENERATOR = '<meta name="generator" content="mmbench'
-#: Pattern for the footnote marks at the end of a table cell's text.
-NOTES = re.compile(r"(?:\s*\[\d+\])+$")
 
 
 class Site:
@@ -74,13 +69,6 @@ class Site:
         values |= {"root": "../" * path.count("/"), "version": __version__}
         return self.text(path, visible(template(name).render(**values)))
 
-    def table(self, path: str, rows: Iterable[Mapping], columns: tuple[str, ...]) -> Path:
-        """Write rows as a CSV file.
-
-        Integers are written as integers even if other values of the column are missing.
-        """
-        return self.text(path, csv_text(pd.DataFrame(list(rows), columns=columns, dtype=object)))
-
     def text(self, path: str, text: str) -> Path:
         """Write a text to a file of the report. Returns the path of the file."""
         target = self.path(path)
@@ -106,9 +94,9 @@ class Site:
 def template(name: str) -> Template:
     """Return a jinja2 template of the report, with the filters that the templates use."""
     filters = (
-        *(card_of, duration, emphasized, footnotes, groupwise, kernel_text, limits_text),
-        *(metric_name, most_confused, number, optional, parameters_text, preprocessed, published),
-        *(run_facts, share_marks, signed, small_text, total_with_search, with_search_text),
+        *(card_of, duration, groupwise, kernel_text, limits_text, metric_name, most_confused),
+        *(number, optional, parameters_text, plain, preprocessed, published, run_facts),
+        *(share_marks, signed, small_text, total_with_search, with_search_text),
     )
     return environment("mmbench.tables.report", filters, autoescape=True).get_template(name)
 
@@ -122,19 +110,6 @@ def optional(value: float | None, form: str = "", nothing: str = "") -> Any:
     ('0.12', '', '–')
     """
     return nothing if value is None or math.isnan(value) else f"{value:{form}}" if form else value
-
-
-def footnotes(text: str) -> tuple[str, list[str]]:
-    """Split the text of a table cell into the text without footnote marks, and the numbers of the
-    footnotes.
-
-    Examples
-    --------
-    >>> footnotes("95.2 (0.1) ✓ [1][3]")
-    ('95.2 (0.1) ✓', ['1', '3'])
-    """
-    found = NOTES.search(text)
-    return (text[: found.start()], re.findall(r"\d+", found[0])) if found else (text, [])
 
 
 def most_confused(confusion: Mapping[str, Sequence[int]]) -> int:

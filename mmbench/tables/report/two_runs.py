@@ -1,108 +1,69 @@
-"""The page of the report that compares two runs of one experiment, with a significance test for
-each table cell.
+"""The page of the report that compares two runs of one experiment, or a run with its reference.
 
-If both runs have the same splits, the test is a paired t-test of the accuracies on these splits.
-For a single common split, the test is McNemar's test of the predictions on the test rows.
-If the splits differ, or if there are no records, the test compares the means by their standard
-errors. Holm's method adjusts the p-values of all table cells for multiple tests.
+The page shows the frame of `mmbench.results.compare`. Holm's method adjusts the p-values of all
+table cells for multiple tests.
 """
 
 import difflib
 import math
 from collections.abc import Sequence
-from statistics import stdev
 from typing import Any
 
 import numpy as np
 import pandas as pd
 
 from mmbench.jobs.store import Key, grouped
-from mmbench.results.statistics import LEVEL, holm, mcnemar_p, paired_p, wins_and_losses, z_value
+from mmbench.results.cells import METRIC, rows_of
+from mmbench.results.compare import compare
+from mmbench.results.frames import Results
+from mmbench.results.statistics import LEVEL, holm
 from mmbench.tables.blocks import total
-from mmbench.tables.frame import METRIC
 from mmbench.tables.report.pictures import Point, Spec, axis, rule, scatter
 from mmbench.tables.report.site import Site
 from mmbench.tables.report.view import View, run_facts, signed
 
-#: Names of the three tests: paired t-test, McNemar's test, and test based on standard errors.
-PAIRED, ROWS, MEANS = "paired t-test", "McNemar's test", "standard errors of both means"
 LEFT, ENTERED = "left its band", "entered its band"
 
 
-def changes(before: View, after: View) -> pd.DataFrame:
+def changes(before: Results, after: Results) -> pd.DataFrame:
     """Return the differences between two runs, with one row per table cell that has results in both
     runs.
 
-    The column ``key`` contains the key of the table cell. The columns ``before`` and ``after``
-    contain the measured values of the experiment's metric in the two runs. ``gain`` is the accuracy
-    (%) in the run `after` minus the accuracy in the run `before`, and ``error`` is the standard
-    error of ``gain``. ``how`` is the name of the test, and ``p`` is the p-value adjusted by Holm's
-    method. Without a test, ``how`` is empty and ``p`` is NaN. ``ratio`` is the CPU time per split
-    of the run `after` divided by the CPU time per split of the run `before`.
-
-    ``same`` is true if the absolute value of ``gain`` is below 1e-6. ``beyond_noise`` is true if
-    the accuracies differ significantly at the level `LEVEL`. ``verdict`` is "better", "worse",
-    "equal", "not significant" or "not tested". If the published value is in the comparison band of
-    only one of the two runs, ``band`` is "left its band" or "entered its band". Otherwise, ``band``
-    is empty. If the status of the table cell has changed, ``status`` contains the old and the new
-    status. Otherwise, ``status`` is empty.
+    The columns ``before`` and ``after`` contain the values of the experiment's metric, ``gain`` the
+    later minus the earlier accuracy (%), and ``error`` its standard error. ``how`` names the
+    standard error, or the reason for a missing one, and ``p`` is the p-value adjusted by Holm's
+    method. ``ratio`` is the later CPU time per split divided by the earlier. ``verdict`` is
+    "better", "worse", "equal", "not significant" or "not tested". ``band`` states whether the
+    published value has left or entered the comparison band, and ``status`` a change of the status.
     """
     bands: dict[tuple[Any, Any], str] = {(True, False): LEFT, (False, True): ENTERED}
+    made = compare(before, after).cells
+    found = made[made.difference.notna() & made.metric.isin([METRIC, after.metric])]
+    cells = {
+        (Key(r.dataset, r.kernel, r.degree, r.machine, r.size), r.metric): r for r in rows_of(found)
+    }
     rows = []
     for key in after.keys:
-        old, new = (view.sheet.row(key, after.metric) for view in (before, after))
-        accuracies = [view.sheet.value(key, METRIC) for view in (before, after)]
-        if not (old.metric and new.metric) or None in accuracies:
+        own, shown = (cells.get((key, metric)) for metric in (METRIC, after.metric))
+        if own is None or shown is None:
             continue
-        seconds = [total(view.sheet, key) for view in (before, after)]
+        old, new = (results.row(key, after.metric) for results in (before, after))
+        seconds = [total(results, key) for results in (before, after)]
         ratio = seconds[1] / seconds[0] if seconds[0] and seconds[1] else math.nan
-        band = bands.get((old.in_band, new.in_band), "")
         status = "" if old.status == new.status else f"{old.status} → {new.status}"
-        values = old.measured or 0.0, new.measured or 0.0, *_test(before, after, key), ratio, band
-        rows.append((key, *values, status.replace("_", " ")))
+        values = (shown.before, shown.after, own.difference, own.se, own.test, own.p, ratio)
+        band = bands.get((old.in_band, new.in_band), "")
+        rows.append((key, *values, band, status.replace("_", " ")))
     names = ["key", "before", "after", "gain", "error", "how", "p", "ratio", "band", "status"]
-    frame = pd.DataFrame(rows, columns=names)
+    frame = pd.DataFrame(rows, columns=names).astype({"error": float, "p": float})
     frame["p"] = holm(frame.p)
     frame["same"], frame["beyond_noise"] = frame.gain.abs() < 1e-6, frame.p < LEVEL
     frame["verdict"] = np.select(
-        [frame.beyond_noise & (frame.gain > 0), frame.beyond_noise, frame.same],
-        ["better", "worse", "equal"],
-        np.where(frame.how == "", "not tested", "not significant"),
+        [frame.beyond_noise & (frame.gain > 0), frame.beyond_noise, frame.same, frame.p.isna()],
+        ["better", "worse", "equal", "not tested"],
+        "not significant",
     )
     return frame
-
-
-def _test(before: View, after: View, key: Key) -> tuple[float, float, str, float]:
-    """Compare the accuracies of a table cell in two runs by a significance test.
-
-    Returns the difference in accuracy, its standard error, the name of the test, and the p-value.
-    """
-    old, new = (view.sheet.row(key, METRIC) for view in (before, after))
-    gain, gaps = new.measured - old.measured, _gaps(before, after, key)
-    if len(gaps) > 1:
-        return gain, stdev(gaps) / math.sqrt(len(gaps)), PAIRED, paired_p(gaps)
-    if gaps:
-        at = before.cells[key].counted[0]["source"].at[:2]
-        first, second = (view.sheet.hits(key, at) for view in (before, after))
-        if first is not None and second is not None and len(first) == len(second):
-            n_test, counts = len(first), wins_and_losses(second, first)
-            return gain, 100 * math.sqrt(sum(counts)) / n_test, ROWS, mcnemar_p(*counts)
-    if old.se is None or new.se is None:
-        return gain, math.nan, "", math.nan
-    error = math.hypot(old.se, new.se)
-    return gain, error, MEANS, math.erfc(abs(z_value(0.0, gain, error)) / math.sqrt(2))
-
-
-def _gaps(before: View, after: View, key: Key) -> list[float]:
-    """Return the differences in accuracy between two runs, one per split, rounded to nine decimals.
-
-    If the runs have different splits, or splits with different rows, the list is empty.
-    """
-    old, new = (
-        {(r["source"].at, r["split_hash"]): r[METRIC] for r in (cell.counted if cell else ())}
-        for cell in (view.cells.get(key) for view in (before, after))
-    )
-    return [round(new[at] - old[at], 9) for at in old] if old.keys() == new.keys() else []
 
 
 def runs_to_compare(views: Sequence[View]) -> list[tuple[View, View]]:
@@ -112,7 +73,7 @@ def runs_to_compare(views: Sequence[View]) -> list[tuple[View, View]]:
     these belong to different experiments with common table cells, the two runs are compared. Smoke
     versions (quick test runs) are not compared with full experiments.
     """
-    groups = grouped(((view.sheet.plan.name, view.sheet.plan.smoke), view) for view in views)
+    groups = grouped(((view.results.plan.name, view.results.plan.smoke), view) for view in views)
     pairs = [(group[0], later) for group in groups.values() for later in group[1:]]
     if len(views) == 2 and len(groups) == 2 and len({smoke for _, smoke in groups}) == 1:
         first, second = views
@@ -126,10 +87,10 @@ def write_comparison(site: Site, before: View, after: View) -> dict[str, Any]:
     Returns the path of the page, the two runs, and their differences.
     """
     page = f"comparisons/{before.folder}-and-{after.folder}.html"
-    frame = changes(before, after)
+    frame = changes(before.results, after.results)
     lines: list[Any] = list(frame.itertuples())
     logs = np.log(frame.ratio.dropna()).groupby(frame.key.map(lambda key: key.machine), sort=False)
-    old, new = (dict(run_facts(view.records)) for view in (before, after))
+    old, new = (dict(run_facts(view.results)) for view in (before, after))
     names = [name for name in {**old, **new} if old.get(name) != new.get(name)]
     config = difflib.unified_diff(
         before.config.splitlines(), after.config.splitlines(), "A", "B", lineterm="", n=2
@@ -139,7 +100,7 @@ def write_comparison(site: Site, before: View, after: View) -> dict[str, Any]:
         "comparison.html",
         runs={"A": before, "B": after},
         lines=lines,
-        ratios=[(after.sheet.label(m), math.exp(mean)) for m, mean in logs.mean().items()],
+        ratios=[(after.results.label(m), math.exp(mean)) for m, mean in logs.mean().items()],
         pictures=_pictures(after, lines),
         metric=after.metric,
         facts=[(name, old.get(name, ""), new.get(name, "")) for name in names],

@@ -1,7 +1,5 @@
 """Values that the pages of an experiment show: tables, a summary, table cells, and facts about the
 run.
-
-The long table of an experiment has one row per table cell and metric; see `mmbench.tables.frame`.
 """
 
 from __future__ import annotations
@@ -10,26 +8,30 @@ import json
 import re
 from collections import Counter
 from collections.abc import Iterable
+from contextlib import suppress
 from functools import cached_property
 from itertools import chain, count
 from typing import Any
 
 from mmbench.datasets import Card, card_names, load_card
 from mmbench.errors import FINISHED, SEVERITY, Status
-from mmbench.jobs.record import Record
-from mmbench.jobs.store import CONFIG, Key, grouped
-from mmbench.tables.blocks import by_name
-from mmbench.tables.build import arrange, sheet_of
-from mmbench.tables.frame import (
+from mmbench.jobs.record import BadRecord
+from mmbench.jobs.store import CONFIG, Key, grouped, read_regular
+from mmbench.results.cells import (
     ALL_IN_BAND,
     METRIC,
+    MISSING,
     PUBLISHED_ONLY,
-    SECONDS,
     SELECTED,
     Row,
+    rows_of,
 )
-from mmbench.tables.results_folder import Experiment
-from mmbench.tables.table import (
+from mmbench.results.folder import as_text
+from mmbench.results.frames import Results
+from mmbench.results.splits import SECONDS
+from mmbench.tables.blocks import by_name, chosen_text
+from mmbench.tables.build import arrange, laid_out
+from mmbench.tables.text import (
     NOTHING,
     join,
     kernel_text,
@@ -94,141 +96,133 @@ SOUND = (*FINISHED, Status.UNCERTIFIED)
 
 
 class View:
-    """An experiment with the values that the pages of its report show.
+    """Results with the values that the pages of their report show.
 
     Parameters
     ----------
-    experiment : Experiment
+    results : Results
     folder : str
-        Folder of the experiment's pages, relative to the folder of the report.
+        Folder of the pages of the results, relative to the folder of the report.
     """
 
-    def __init__(self, experiment: Experiment, folder: str):
-        self.experiment, self.folder, self.name = experiment, folder, experiment.name
-        self.has_records, self.records = experiment.has_records, experiment.records
-        self.sheet = sheet = sheet_of(experiment)
-        self.cells, self.table = sheet.cells, arrange(sheet)
-        self.title = self.table.title.removeprefix(f"{self.name}: ")
-        path = experiment.folder / CONFIG
-        text = re.sub(r"\\(\W|_)", r"\1", experiment.text or "")  # remove escapes of Markdown
-        #: Configuration of the run as text, or an empty text if the experiment has no records.
-        self.config = path.read_text("utf-8", "replace") if self.has_records else ""
-        #: Sentences on the whole run, such as versions and damaged records. For a reference table,
-        #: the sentences in its Markdown file are added, without the footnotes.
-        self.remarks = [*sheet.remarks, *re.findall(r"^- (?!\[\d)(.*)$", text, re.M)]
-        labels = {remark.split(":")[0] for remark in self.remarks}
-        #: Sentences below the table. Most of them begin with a label such as "Test:". A reference
-        #: table may have a note and a remark with the same label. In this case, only the remark is
-        #: kept, which was made from the records.
-        self.notes = [n for n in self.table.notes if n.split(":")[0] not in labels] + self.remarks
+    def __init__(self, results: Results, folder: str):
+        self.results = results = laid_out(results)
+        self.folder, self.name, self.table = folder, results.name, arrange(results)
+        path = results.folder / CONFIG
+        #: Configuration of the run as text, or an empty text if there are no records.
+        self.config = ""
+        if results.has_records:
+            with suppress(BadRecord, FileNotFoundError):  # a link is not followed
+                self.config = read_regular(path).decode("utf-8", "replace")
         #: Metric for which measured and published values are compared.
-        self.metric = sheet.metric
-        rows = (sheet.row(key, self.metric) for key in sheet.keys)
-        #: Rows of the long table for the metric `metric`, with one row per planned table cell. The
-        #: attribute `keys` contains the keys of these table cells.
+        self.metric = results.metric
+        rows = (results.row(key, self.metric) for key in results.keys)
+        #: Rows of the frame ``cells`` for the metric `metric`, with one row per planned cell. The
+        #: attribute `keys` contains the keys of these cells.
         self.rows = [row for row in rows if row.status != PUBLISHED_ONLY]
         self.keys = [row.key for row in self.rows]
         ran = {row.key.machine for row in self.rows if row.measured is not None}
         #: Machines with results, in the order of the configuration.
-        self.ran = [machine for machine in sheet.configured if machine in ran]
-        missing = {row.key for row in self.rows if row.measured is None} - self.cells.keys()
-        partial = {k for k, c in self.cells.items() if len(c.done) < max(c.planned.n_splits, 1)}
-        #: Keys of the table cells in which splits are missing.
-        self.incomplete = (missing | partial) & {*self.keys}
-        #: Rows of the long table for incomplete table cells, and for table cells whose status is
-        #: not in `SOUND`.
+        self.ran = [machine for machine in results.configured if machine in ran]
+        #: Keys of the cells in which splits are missing.
+        self.incomplete = {
+            row.key
+            for row in self.rows
+            if row.status == MISSING or row.measured is None or self.failed(row.key)
+        }
+        #: Rows of incomplete cells, and of cells whose status is not in `SOUND`.
         self.failures = [r for r in self.rows if r.key in self.incomplete or r.status not in SOUND]
-        #: Records of each data set.
-        self.datasets = grouped((record.job.dataset.name, record) for record in self.records)
-        #: HTML identifiers of the elements that show the details of table cells.
+        #: Splits of each data set.
+        self.datasets = grouped((row.dataset, row) for row in rows_of(results.splits))
+        #: Rows of the frame ``cells`` with a measured value, by cell.
+        self.metrics = grouped((r.key, r) for r in rows_of(results.cells) if r.measured is not None)
+        #: HTML identifiers of the elements that show the details of cells.
         self.ids = {key: f"details-{k}" for k, key in enumerate(self.keys)}
-        keys = [key for key, cell in self.cells.items() if cell.records]
-        keys += [key for key in self.keys if key in experiment.stored_splits]
-        names = unique_names(f"{data_text(key)} {key.machine}" for key in keys)
-        #: Path of the page of each table cell with records or a stored split table, relative to the
-        #: folder of the experiment's pages.
-        self.pages = dict(zip(keys, (f"cells/{name}.html" for name in names), strict=True))
+        names = unique_names(f"{data_text(key)} {key.machine}" for key in results.by_cell)
+        #: Path of the page of each cell with splits, relative to the folder of the experiment's
+        #: pages.
+        self.pages = {key: f"cells/{n}.html" for key, n in zip(results.by_cell, names, strict=True)}
+        #: The frame ``splits`` as it is written to files.
+        self.splits = as_text("splits", results.splits, results.foreign)
+
+    def failed(self, key: Key) -> list[Row]:
+        """Return the splits of a cell without a result."""
+        return [row for row in self.results.by_cell.get(key, ()) if row.accuracy_pct is None]
 
     def heading(self, key: Key) -> str:
-        """Return the title of a table cell's page: machine, data set, kernel and training size."""
-        text = data_text(key, key.machine not in self.experiment.foreign)
-        return f"{self.sheet.label(key.machine)} on {text}"
+        """Return the title of a cell's page: machine, data set, kernel and training size."""
+        text = data_text(key, key.machine not in self.results.foreign)
+        return f"{self.results.label(key.machine)} on {text}"
 
     def details(self, key: Key) -> Facts:
-        """Return the facts about a table cell that a page shows on hover or tap."""
-        sheet, facts = self.sheet, []
-        rows = [r for metric in (METRIC, "errors_count") if (r := sheet.row(key, metric)).metric]
-        for row in rows:
-            if row.metric == self.metric or row.published is not None:
+        """Return the facts about a cell that a page shows on hover or tap."""
+        results, facts = self.results, Facts()
+        for row in (results.row(key, metric) for metric in (METRIC, "errors_count")):
+            if row.metric and (row.metric == self.metric or row.published is not None):
                 name = metric_name(row.metric)
                 facts += [(name, measured(row)), (f"published {name}", published(row))]
                 facts += [("difference", difference(row)), ("not compared", row.objection)]
-        times, used = by_name(sheet, key), sheet.plan.uses.get(key.machine)
-        gap, tolerance, violation = (sheet.value(key, metric) for metric in CERTIFICATE)
+        times, used = by_name(results, key), results.plan.uses.get(key.machine)
         seconds = ", ".join(f"{name} {seconds_text(value)}" for name, value in times.items())
-        seconds += f"; selection reused from {sheet.label(used)}" if used else ""
+        seconds += f"; selection reused from {results.label(used)}" if used else ""
         return [
             *facts,
             ("parameters", self.parameters(key)),
-            ("certificate", gap_text(gap, tolerance, violation)),
+            ("certificate", gap_text(*self.certificate(key))),
             ("CPU seconds per split", seconds if set(times.values()) != {None} else ""),
-            ("remark", rows[0].note if rows else ""),
+            ("remark", results.row(key, METRIC).note),
         ]
 
+    def certificate(self, key: Key) -> tuple[float | None, ...]:
+        """Return the values of the metrics `CERTIFICATE` in a cell."""
+        return tuple(self.results.value(key, metric) for metric in CERTIFICATE)
+
     def parameters(self, key: Key) -> str:
-        """Return the selected parameters of a table cell as text. If parameters were selected on
-        several splits or pairs of classes, the text states the median of each parameter.
+        """Return the selected parameters of a cell as text. If parameters were selected on several
+        splits or pairs of classes, the text states the median of each parameter.
         """
-        if (chosen := self.sheet.chosen(key)) != NOTHING:
+        if (chosen := chosen_text(self.results, key)) != NOTHING:
             return chosen
-        rows = (r for r in self.sheet.rows if r.key == key and r.measured is not None)
-        texts = (f"{r.metric} {r.measured:.3g}" for r in rows if r.metric.startswith(SELECTED))
-        return ", ".join(text.removeprefix(SELECTED) for text in texts)
+        rows = (row for row in self.metrics.get(key, ()) if row.metric.startswith(SELECTED))
+        return ", ".join(f"{r.metric.removeprefix(SELECTED)} {r.measured:.3g}" for r in rows)
 
     @cached_property
     def summary(self) -> dict[str, Any]:
         """Numbers and texts that summarize the experiment on the overview page."""
-        sheet, rows = self.sheet, self.rows
+        results, rows = self.results, self.rows
         compared = [row.in_band for row in rows if row.in_band is not None]
-        timed = sheet.frame[sheet.frame.metric.isin(SECONDS)]
-        fits = [(row.status, *(sheet.value(row.key, m) for m in CERTIFICATE)) for row in rows]
-        # The summary shows the duality gap with the largest ratio of gap to tolerance. Table cells
-        # without a tolerance are used only if no table cell has a tolerance. Table cells whose
-        # trainings were ended by the paper's stopping rule (status `STOPPED_BY_RULE`) are reported
-        # separately, since their gaps are not small.
-        gaps = [fit for fit in fits if fit[1] is not None]
-        ended = [fit[1] for fit in gaps if fit[0] == Status.STOPPED_BY_RULE]
-        known = [fit[1:3] for fit in gaps if fit[0] != Status.STOPPED_BY_RULE]
+        timed = results.cells[results.cells.metric.isin(SECONDS)]
+        fits = [(row.status == Status.STOPPED_BY_RULE, *self.certificate(row.key)) for row in rows]
+        # The summary shows the duality gap with the largest ratio of gap to tolerance. Cells
+        # without a tolerance are used only if no cell has a tolerance. Cells whose trainings were
+        # ended by the paper's stopping rule (status `STOPPED_BY_RULE`) are reported separately,
+        # since their gaps are not small.
+        ended = [gap for stopped, gap, *_ in fits if stopped and gap is not None]
+        known = [(gap, tol) for stopped, gap, tol, _ in fits if not stopped and gap is not None]
         known = [pair for pair in known if pair[1] is not None] or known
         gap, tolerance = max(known, key=lambda p: p[0] / (p[1] or 1.0), default=(None, None))
         violation = max((fit[3] for fit in fits if fit[3] is not None), default=None)
-        above = int(sum(sheet.value(key, "gaps_above_tolerance") or 0.0 for key in self.keys))
+        above = int(sum(results.value(key, "gaps_above_tolerance") or 0.0 for key in self.keys))
         certificate = [
             gap_text(gap, tolerance, violation, unknown="unknown"),
             f"{above} gaps above tolerance" if above else "",
             f"gap {small_text(max(ended))} if stopped by the rule of the paper" if ended else "",
         ]
-        started = min((r.started for r in self.records if r.started), default="")[:10]
-        finished = max((r.finished for r in self.records if r.started), default="")[:10]
+        days = sorted(text[:10] for text in results.splits.finished if text)
         statuses = {row.status for row in rows}
         doubtful = (row for row in rows if row.status not in SOUND)
-        computers = re.findall("^Run with ([^;]*)", "\n".join(self.remarks), re.M)
         return {
             "n_cells": len(rows),
             "n_compared": len(compared),
             "n_in_band": sum(compared),
             "n_incomplete": len(self.incomplete),
-            "n_failed": sum(bool(cell.failed) for cell in self.cells.values()),
+            "n_failed": sum(bool(self.failed(key)) for key in results.by_cell),
             "n_doubtful": sum(row.key not in self.incomplete for row in doubtful),
             "worst_status": ([str(s) for s in SEVERITY if s in statuses] or [""])[-1],
             "gap": gap,
             "certificate": ", ".join(filter(None, certificate)) or NOTHING,
             "cpu_seconds": sum((timed.measured * timed.n).fillna(0.0)),
-            "started": started,
-            "when": " to ".join(dict.fromkeys((started, finished))) or NOTHING,
-            # A remark that begins with "Run with" names a computer, a version of mmbench and a
-            # version of Python.
-            "computers": list(dict.fromkeys(computers)),
+            "days": list(dict.fromkeys(days[:1] + days[-1:])),
         }
 
 
@@ -274,7 +268,9 @@ def difference(row: Row) -> str:
     return f"{signed(row.measured - row.published, row.metric)}{errors}: {verdict}"
 
 
-def gap_text(gap: Any, tolerance: Any, violation: Any, unknown: str = "") -> str:
+def gap_text(
+    gap: float | None, tolerance: float | None, violation: float | None, *, unknown: str = ""
+) -> str:
     """Return duality gap, tolerance for the gap, and constraint violation as text.
 
     If the tolerance is None, `unknown` is shown in place of the tolerance.
@@ -336,60 +332,62 @@ def card_of(dataset: str) -> Card | None:
     return load_card(dataset) if dataset in card_names() else None
 
 
-def parameters_text(stored: str | None) -> str:
-    """Return parameters, given as JSON, as a text such as ``C 10, gamma 0.1``.
+def parameters_text(parameters: Any) -> str:
+    """Return parameters as a text such as ``C 10, gamma 0.1``.
 
-    If parameters are selected per pair of classes, the JSON is a list, and the text states only the
+    If parameters are selected per pair of classes, they are a list, and the text states only the
     number of different choices.
 
     Examples
     --------
-    >>> parameters_text('{"C": 10, "gamma": 0.0078125}'), parameters_text('[{"C": 1}, {"C": 10}]')
+    >>> parameters_text({"C": 10, "gamma": 0.0078125}), parameters_text([{"C": 1}, {"C": 10}])
     ('C 10, gamma 0.00781', '2 pairs of classes, 2 choices')
     """
-    parameters = json.loads(stored or "{}")
     if isinstance(parameters, list):
         choices = {json.dumps(choice, sort_keys=True) for choice in parameters}
         return f"{len(parameters)} pairs of classes, {len(choices)} choices"
     return ", ".join(
         f"{name} {value:.3g}" if isinstance(value, float) else f"{name} {value}"
-        for name, value in parameters.items()
+        for name, value in (parameters or {}).items()
         if value is not None
     )
 
 
-def limits_text(record: Record) -> str:
+def limits_text(split: Row, results: Results) -> str:
     """If a limit stopped a job, return the stage, time and memory of the job as text. Otherwise,
-    return an empty text.
+    and without a record, return an empty text.
     """
-    reached = record.reached or {}
+    record = results.record(split.record)
+    reached = record.reached if record else {}
     memory = f" with {reached['bytes'] / 1e6:.0f} MB" if reached.get("bytes") else ""
     seconds = f" after {reached['seconds']:.0f} s" if reached.get("seconds") else ""
     return f"stopped in {reached.get('stage') or 'the job'}{seconds}{memory}" if reached else ""
 
 
-def run_facts(records: Iterable[Record]) -> Facts:
+def run_facts(results: Results) -> Facts:
     """Return facts about a run: versions, computers, threads, seeds and limits.
 
     If a fact has several values, the number of records with each value is stated.
     """
-    facts: list[tuple[str, str]] = []
-    for record in records:
-        if not (run := record.environment):
+    facts = Facts()
+    for row in rows_of(results.splits):
+        if not row.mmbench:
             continue
-        threads = run.get("threads", {})
-        time, memory = map(record.limits.get, ("time", "memory"))
-        pools = (f"{name}: {count}" for name, count in sorted(threads.get("libraries", {}).items()))
+        record = results.record(row.record)
+        run, limits = (record.environment, record.limits) if record else ({}, {})
+        pools = sorted(run.get("threads", {}).get("libraries", {}).items())
         cores = f"{run['cores']} cores" if "cores" in run else ""
+        time, memory = map(limits.get, ("time", "memory"))
         bounds = [f"{time:g} s" if time else "", f"{memory / 1e6:.0f} MB" if memory else ""]
+        threads = [("pairs of classes at a time", row.pairs_at_a_time), *pools]
         facts += [
-            ("mmbench", run["mmbench"]),
-            ("Python", run["python"]),
-            ("computer", ", ".join(filter(None, [run["cpu"], cores, run.get("platform")]))),
-            ("libraries", ", ".join(map(" ".join, run.get("libraries", {}).items()))),
-            ("threads", ", ".join([f"pairs of classes at a time: {threads.get('pairs')}", *pools])),
-            ("master seed", str(record.seeds.get("master", record.job.split.seed))),
-            ("limits of a job", ", ".join(filter(None, bounds)) or "none"),
+            ("mmbench", row.mmbench),
+            ("Python", row.python),
+            ("computer", ", ".join(filter(None, [row.computer, cores, run.get("platform")]))),
+            ("libraries", ", ".join(map(" ".join, (row.libraries or {}).items()))),
+            ("threads", ", ".join(f"{name}: {count}" for name, count in threads)),
+            ("master seed", str(row.seed)),
+            ("limits of a job", (", ".join(filter(None, bounds)) or "none") if record else ""),
         ]
 
     def text(values: Counter[str]) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from helpers.examples import examples
 from helpers.joint_rows import COSTS, gradient, optimum_of, transform_value
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -65,6 +66,7 @@ def test_eps_goes_from_the_semi_whitening_to_the_whitening(wine_rows):
 
 @given(st.integers(0, 10_000), st.floats(1e-3, 10))
 @settings(max_examples=25, deadline=None)
+@examples(seed=range(8), eps=(1e-3, 0.1, 10.0))
 def test_the_closed_M_step_has_gradient_zero(seed, eps):
     rng = np.random.default_rng(seed)
     s, W = rng.uniform(0.1, 3, 5), rng.normal(size=(5, 3))
@@ -79,6 +81,7 @@ def test_the_closed_M_step_has_gradient_zero(seed, eps):
 
 @given(st.integers(0, 10_000))
 @settings(max_examples=25, deadline=None)
+@examples(seed=range(8))
 def test_the_objective_is_convex_and_its_gradient_right(seed):
     rng = np.random.default_rng(seed)
     s = rng.uniform(0.1, 3, 4)

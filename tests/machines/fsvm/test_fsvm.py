@@ -7,6 +7,7 @@ from math import sqrt
 
 import numpy as np
 import pytest
+from helpers.examples import examples
 from helpers.joint_rows import VARIANTS, random_problem
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -96,6 +97,7 @@ def test_without_correlation_and_scale_the_semi_whitening_is_the_svm(wine):
 
 @given(st.integers(0, 10_000))
 @settings(max_examples=10, deadline=None)
+@examples(seed=range(5))
 def test_semi_whitening_is_invariant_to_rotations(seed):
     X, y = random_problem(seed)
     turn = np.linalg.qr(np.random.default_rng(seed).normal(size=(4, 4)))[0]

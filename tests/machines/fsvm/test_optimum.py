@@ -6,6 +6,7 @@ from math import sqrt
 
 import numpy as np
 import pytest
+from helpers.examples import examples
 from helpers.joint_rows import COSTS, optimum_of, random_problem, rows_of
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -47,6 +48,7 @@ def test_the_optimum_is_the_svm_on_whitened_data(two):
 
 @given(st.integers(0, 10_000))
 @settings(max_examples=10, deadline=None)
+@examples(seed=range(5))
 def test_the_optimum_is_affine_invariant(seed):
     X, y = random_problem(seed)
     rng = np.random.default_rng(seed + 1)

@@ -9,6 +9,7 @@ import pytest
 from helpers.minimax_family import (
     LINEAR,
     affine,
+    cone_program_value,
     covariances,
     gaussians,
     kernel_forms,
@@ -17,7 +18,7 @@ from helpers.minimax_family import (
     spread,
     twins,
 )
-from scipy.optimize import linprog
+from scipy.optimize import linprog, minimize
 from sklearn.datasets import load_wine
 from sklearn.preprocessing import StandardScaler
 from sklearn.svm import SVC
@@ -287,6 +288,125 @@ def test_mean_routes_agree(solver, nu):
         for s in ("auto", solver)
     ]
     assert fits[1].objective == pytest.approx(fits[0].objective, rel=1e-6)
+
+
+# -- weighted margins and the Ivanov form -------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "form",
+    [
+        *({"theta": theta} for theta in (0.2, 0.8, "prior")),
+        {"theta": 0.3, "solver": "reference"},
+        {"theta": 0.3, "class_weight": {1.0: 3.0, -1.0: 0.5}},
+        *({"A": A} for A in (0.01, 1.0, 2.0, 5.0)),
+        {"A": 1.5, "theta": 0.4, "class_weight": {1.0: 3.0, -1.0: 0.5}},
+        {"A": 1.5, "solver": "reference"},
+    ],
+    ids=str,
+)
+def test_weighted_margins_and_the_ivanov_form_are_cone_programs(form):
+    X, y = gaussians(shift=0.8)
+    fit = M4(**form).fit(X, y).fits_[0]
+    theta = form.get("theta", 0.5)
+    share = (y > 0).mean() if theta == "prior" else theta
+    roots = [np.linalg.cholesky(S).T for S in covariances(X, y, 1e-8)]
+    spreads = list(zip(roots, (2 * share, 2 * (1 - share)), strict=True))
+    weights = np.where(y > 0, 3.0, 0.5) if "class_weight" in form else 1.0
+    penalty = {name: fit.extra[name] for name in ("C", "A") if name in fit.extra}
+    value = cone_program_value(X, y, spreads, weights=weights, **penalty)
+    assert fit.status is Status.OPTIMAL
+    assert fit.objective == pytest.approx(value, rel=1e-6)
+    assert fit.bound <= value * (1 + 1e-8)
+    assert fit.extra["rho"] >= fit.extra.get("A", 0.0) * (1 - 1e-12)
+
+
+def test_weights_of_margins_are_the_ratio_of_the_margins():
+    X, y = separable()
+    machine = M4(margin="hard", theta=0.8, tol=1e-9).fit(X, y)
+    f, w = machine.decision_function(X), machine.coef_[0]
+    sx, sy = (np.sqrt(w @ S @ w) for S in covariances(X, y, 1e-8))
+    assert (f[y > 0].min() / sx) / (-f[y < 0].max() / sy) == pytest.approx(4, rel=1e-6)
+
+
+def test_the_ivanov_form_and_the_penalty_have_the_same_solutions():
+    X, y = gaussians(shift=0.8)
+    soft = M4(C_factor=3.0, tol=1e-9).fit(X, y)
+    ivanov = M4(A=soft.fits_[0].extra["rho"], tol=1e-9).fit(X, y)
+    np.testing.assert_allclose(ivanov.coef_, soft.coef_, rtol=1e-5)
+    assert ivanov.intercept_ == pytest.approx(soft.intercept_, abs=1e-5)
+
+
+@pytest.mark.parametrize("share", [0.5, 1.0])
+def test_the_ivanov_form_without_slack_is_the_hard_margin(share):
+    X, y = separable()
+    hard = M4(margin="hard").fit(X, y)
+    ivanov = M4(A=share * (1 - 1e-9) * hard.fits_[0].extra["rho"]).fit(X, y)
+    assert ivanov.fits_[0].objective == 0 == ivanov.fits_[0].gap
+    np.testing.assert_array_equal(ivanov.coef_, hard.coef_)
+
+
+@pytest.mark.parametrize("form", [{"margin": "hard"}, {"normalization": "mean"}, {"nu": 0.5}])
+def test_the_ivanov_form_of_another_problem_is_refused(form):
+    with pytest.raises(ValueError, match="A needs margin='soft', normalization='margin' and nu=0"):
+        M4(A=1.0, **form).fit(*gaussians())
+
+
+def test_the_weighted_margins_of_the_paper_are_unbounded():
+    """In (34), b is free: only the margins' ratio of the parameter theta bounds them."""
+    X, y = gaussians()
+    w, theta = MPM().fit(X, y).coef_[0], (y > 0).mean()
+    sx, sy = (np.sqrt(w @ S @ w) for S in covariances(X, y))
+    means = [w @ X[side].mean(axis=0) for side in (y > 0, y < 0)]
+    sign = np.sign(theta / sx - (1 - theta) / sy)
+    b = sign * 10.0 ** np.arange(2, 7)
+    values = theta * (means[0] + b) / sx - (1 - theta) * (means[1] + b) / sy
+    assert values[0] < 0.2 * values[1] < 0.1 * values[-1]
+
+
+@pytest.mark.parametrize(("seed", "C"), [(0, 0.1), (1, 0.1), (5, 0.3)])
+def test_the_precise_form_is_an_m4_with_weights(seed, C):
+    """(23)-(26): a stationary point, its multipliers, and the M4 that they determine."""
+    X, y = gaussians(seed=seed, n_x=14, n_y=10, d=2, shift=1.0)
+    S, n, sides = covariances(X, y), len(y), (y > 0, y < 0)
+    delta = X[sides[0]].mean(axis=0) - X[sides[1]].mean(axis=0)
+
+    def margins(v):
+        spreads = [np.sqrt(v[:2] @ own @ v[:2]) for own in S]
+        return y * (X @ v[:2] + v[2]) / np.where(y > 0, *spreads) - v[3] + v[4:]
+
+    w = np.linalg.solve(sum(S), delta)
+    start = np.concatenate([w / (w @ delta), [-0.5 * w @ X.mean(axis=0), 0.5], np.zeros(n)])
+    start[4:] = np.maximum(0, -margins(start))
+    found = minimize(
+        lambda v: C * v[4:].sum() - v[3],
+        start,
+        method="SLSQP",
+        constraints=[
+            {"type": "ineq", "fun": margins},
+            {"type": "eq", "fun": lambda v: v[:2] @ delta - 1},
+        ],
+        bounds=[(None, None)] * 4 + [(0, None)] * n,
+        options={"maxiter": 2000, "ftol": 1e-15},
+    ).x
+    w, rho, xi = found[:2], found[3], found[4:]
+    spreads = [np.sqrt(w @ own @ w) for own in S]
+    of_row = np.where(y > 0, *spreads)
+    slopes = np.where((y > 0)[:, None], *(own @ w / s for own, s in zip(S, spreads, strict=True)))
+    # per unit of a multiplier: the derivatives of the Lagrangian in w, b and rho
+    change = np.column_stack([y[:, None] * X - (rho - xi)[:, None] * slopes, y, of_row])
+    a, free = np.where(xi > 1e-7, C / of_row, 0.0), (xi <= 1e-7) & (margins(found) < 1e-6)
+    a[free] = np.linalg.lstsq(change[free].T, np.array([0, 0, 0, 1]) - change.T @ a)[0]
+    np.testing.assert_allclose(a @ change, [0, 0, 0, 1], atol=1e-7)
+    of_class = [float((a * (rho - xi))[side].sum()) for side in sides]
+    machine = M4(
+        theta=of_class[0] / sum(of_class),
+        C=2 * C / sum(of_class),
+        class_weight={1.0: 1 / spreads[0], -1.0: 1 / spreads[1]},
+        ridge=0,
+        tol=1e-9,
+    ).fit(X, y)
+    np.testing.assert_allclose(unit(machine.coef_[0]), unit(w), atol=1e-6)
 
 
 # -- the SVM and the MPM as limits -------------------------------------------------------------

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from helpers.examples import examples
 from helpers.minimax_family import affine, covariances, gaussians, minmax, problem
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -12,13 +13,8 @@ from sklearn.datasets import load_wine
 from mmbench.errors import Status
 from mmbench.machines import MEMPM, MPM
 from mmbench.machines.minimax.coordinates import LinearCoordinates
-from mmbench.machines.minimax.mempm import (
-    MAX_CHORD_RATIO,
-    _BetaSearch,
-    accuracy,
-    error,
-    least_error,
-)
+from mmbench.machines.minimax.mempm import MAX_CHORD_RATIO, _BetaSearch, error, least_error
+from mmbench.machines.minimax.spread import accuracy
 
 
 @pytest.mark.parametrize("seed", range(4))
@@ -49,14 +45,17 @@ def test_constraints_hold_with_equality():
     assert -(model.w @ mean_y + model.intercept) == pytest.approx(kap[1] * sy, abs=1e-6)
 
 
-@pytest.mark.parametrize("solver", ["auto", "reference"])
+@pytest.mark.parametrize(
+    ("solver", "radius"),
+    [("auto", 0.0), ("reference", 0.0), *(("auto", radius) for radius in (0.1, 0.3, 1.0, 3.0))],
+)
 @pytest.mark.parametrize(
     "sample",
     [{"seed": seed, "n_x": 50, "n_y": 20} for seed in range(2)]
     + [{"seed": 11, "n_x": 12, "n_y": 60, "shift": 0.4}],  # with a second local optimum
     ids=str,
 )
-def test_no_direction_and_threshold_in_the_plane_is_better(sample, solver):
+def test_no_direction_and_threshold_in_the_plane_is_better(sample, solver, radius):
     X, y = gaussians(d=2, **sample)
     Sx, Sy = covariances(X, y)
     delta = X[y > 0].mean(axis=0) - X[y < 0].mean(axis=0)
@@ -67,8 +66,9 @@ def test_no_direction_and_threshold_in_the_plane_is_better(sample, solver):
     W /= (W @ delta)[:, None]
     sx, sy = (np.sqrt(np.einsum("ij,jk,ik->i", W, S, W)) for S in (Sx, Sy))
     share = np.linspace(0, 1, 401)[:, None]  # of the distance of the means, given to class x
-    values = theta * accuracy_of(share / sx) + (1 - theta) * accuracy_of((1 - share) / sy)
-    fit = MEMPM(ridge=0, solver=solver).train(problem(X, y)).fit
+    kappas = (np.maximum(k - radius, 0) for k in (share / sx, (1 - share) / sy))
+    values = sum(p * accuracy_of(k) for p, k in zip((theta, 1 - theta), kappas, strict=True))
+    fit = MEMPM(ridge=0, solver=solver, robust_mean=radius).train(problem(X, y)).fit
     assert fit.status is Status.OPTIMAL
     assert fit.bound <= 1 - values.max()
     assert 1 - values.max() - 1e-3 <= fit.objective <= 1 - values.max() + 1e-6
@@ -95,6 +95,11 @@ def test_other_routes_agree(real_data, solver):
     ratio=st.tuples(*[st.floats(0, np.log10(MAX_CHORD_RATIO))] * 2),
 )
 @settings(deadline=None)
+@examples(
+    theta=(1e-3, 0.5, 1 - 1e-3, 0.2),
+    least=((-2.0, 10.0), (3.0, 0.1), (0.0, 0.0)),
+    ratio=((0.0, 0.0), (0.0, 3.0), (1.0, 0.5), (0.1, 2.0), (3.0, 3.0)),
+)
 def test_no_point_of_a_chord_has_less_than_its_least_error(theta, least, ratio):
     ends = 10.0 ** np.column_stack([least, np.add(least, ratio)])
     x, y = ends[0, ::-1], ends[1]

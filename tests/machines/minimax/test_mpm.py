@@ -7,6 +7,7 @@ from functools import partial
 
 import numpy as np
 import pytest
+from helpers.examples import examples
 from helpers.minimax_family import (
     LINEAR,
     affine,
@@ -54,6 +55,7 @@ def test_certificate_follows_from_w_and_b(ridge):
 
 @given(st.integers(0, 10**6), st.integers(1, 8))
 @settings(max_examples=30, deadline=None)
+@examples(seed=range(16), d=(1, 2, 3, 5, 8))
 def test_the_two_bounds_meet(seed, d):
     rng = np.random.RandomState(seed)
     var_x = rng.rand(d) ** rng.choice([1, 4])

@@ -6,18 +6,21 @@ import tracemalloc
 
 import numpy as np
 import pytest
+from helpers.examples import examples
 from helpers.minimax_family import gaussians, minmax, problem
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from sklearn.base import clone
 from sklearn.datasets import make_blobs, make_moons
 from sklearn.model_selection import StratifiedKFold
+from sklearn.preprocessing import scale
 
 from mmbench.errors import Status
 from mmbench.kernels import Kernel
 from mmbench.machines import LDA, M4, MEMPM, MPM
 from mmbench.machines.base.problem import BinaryProblem, PartProblem
 from mmbench.machines.base.threshold import best_bias
+from mmbench.machines.minimax.gram import _Iteration
 from mmbench.selection.search import select
 
 RBF = Kernel("rbf", 0.5)
@@ -58,6 +61,8 @@ def decisions(model, data):
         (M4(solver="reference"), Kernel("linear"), "rho search"),
         (M4(scatter="sum"), FULL_RANK, "interior point"),
         (M4(nu=0.7), LOW_RANK, "cone program"),
+        (M4(A=1.0), FULL_RANK, "cone program"),
+        (M4(theta=0.4), FULL_RANK, "interior point"),
         (M4(margin="hard"), FULL_RANK, "cone program"),
         (M4(margin="hard", solver="reference"), FULL_RANK, "rho search"),
         (M4(normalization="mean", C_factor=50.0), RBF, "branch and bound"),
@@ -116,6 +121,16 @@ def test_a_gram_route_that_does_not_close_its_gap_leaves_the_problem_to_coordina
     assert fit.route != "gram"
 
 
+def test_a_gram_route_without_progress_ends_after_few_iterations(real_data, monkeypatch):
+    data = real_data("pima")
+    X, y = scale(data.X)[:300], data.y[:300]
+    steps, step = [], _Iteration.step
+    monkeypatch.setattr(_Iteration, "step", lambda state: (step(state), steps.append(state)))
+    (fit,) = M4(kernel="rbf", gamma=0.01, C_factor=300.0).fit(X, y).fits_
+    assert fit.status is Status.OPTIMAL and fit.route == "interior point"
+    assert len(steps) <= 30  # there were 200
+
+
 @pytest.mark.parametrize(
     ("cls", "status"),
     [
@@ -144,6 +159,7 @@ def test_a_kernel_matrix_of_zeros_has_a_clear_outcome(cls, status, solver):
     seed=st.integers(0, 99),
 )
 @settings(max_examples=25, deadline=None)
+@examples(n_x=(5, 60, 23), n_y=(5, 41), shift=(0.2, 1.0, 4.0), ridge=(1e-4, 1e-2), seed=range(8))
 def test_the_mpm_over_the_kernel_matrix_is_the_one_in_coordinates(n_x, n_y, shift, ridge, seed):
     data = problem(*classes(n_x, n_y, shift, seed), Kernel("rbf", 0.3))
     machine = MPM(kernel="rbf", ridge=ridge, solver="gram")
@@ -162,6 +178,14 @@ def test_the_mpm_over_the_kernel_matrix_is_the_one_in_coordinates(n_x, n_y, shif
     seed=st.integers(0, 99),
 )
 @settings(max_examples=20, deadline=None)
+@examples(
+    n_x=(5, 60, 23),
+    n_y=(5, 41),
+    shift=(0.2, 1.0, 4.0),
+    ridge=(1e-4, 1e-2),
+    factor=(0.5, 1.2, 2.0, 10.0, 100.0),
+    seed=range(8),
+)
 def test_the_m4_over_the_kernel_matrix_is_the_one_in_coordinates(
     n_x, n_y, shift, ridge, factor, seed
 ):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from helpers.examples import examples
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.optimize import linprog
@@ -17,7 +18,6 @@ from mmbench.machines.base.problem import BinaryProblem
 from mmbench.machines.mmrm.linear import critical_factor
 from mmbench.machines.mmrm.mmrm import margin_facts, ratio_bias, slack_costs
 from mmbench.machines.mmrm.program import LinearProgram
-from mmbench.selection import select
 
 
 def clouds(n_x=30, n_y=30, d=3, shift=0.7, seed=0):
@@ -160,6 +160,7 @@ def test_the_margin_ratio_is_that_of_theorem_3_on_separable_data(kernel, seed):
     kernel=st.sampled_from(["linear", "rbf"]),
 )
 @settings(max_examples=40, deadline=None)
+@examples(seed=range(12), factor=(1.0, 1.1, 3.0, 20.0, 200.0), kernel=("linear", "rbf"))
 def test_the_value_is_at_least_2_where_C_is_at_least_the_threshold(seed, factor, kernel):
     X, y = clouds(n_x=14, n_y=20, seed=seed)
     fit = MMRM(C_factor=factor, kernel=kernel, gamma=0.3).fit(X, y).fits_[0]
@@ -264,6 +265,7 @@ def test_the_value_is_concave_and_non_decreasing_in_C(kernel):
 
 @given(seed=st.integers(0, 10**6), C=st.floats(0.06, 3))
 @settings(max_examples=25, deadline=None)
+@examples(seed=range(10), C=(0.06, 0.3, 3.0))
 def test_violators_of_each_class_pay_no_more_than_the_common_sum_of_multipliers(seed, C):
     X, y = clouds(n_x=20, n_y=25, seed=seed)
     machine = MMRM(C=C, kernel="linear")
@@ -355,6 +357,7 @@ def test_constant_data_are_trivial_not_a_crash():
 
 @given(seed=st.integers(0, 10**6))
 @settings(max_examples=15, deadline=None)
+@examples(seed=range(6))
 def test_the_linear_machine_is_affine_invariant(seed):
     X, y = clouds(seed=seed)
     rng = np.random.RandomState(seed)
@@ -451,8 +454,9 @@ def test_class_weights_by_label_multiply_penalties():
 
 def test_class_weights_by_label_are_refused_where_labels_are_not_known():
     X, y = clouds()
+    problem = BinaryProblem(X, y, Kernel("rbf", 0.05))
     with pytest.raises(ValueError, match="no class weights by label"):
-        select(MMRM(class_weight={1.0: 2.0}), X, y, {"C": [1.0]}, folds=2)
+        MMRM(class_weight={1.0: 2.0}).train(problem)
 
 
 @pytest.mark.parametrize(

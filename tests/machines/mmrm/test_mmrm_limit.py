@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from helpers.examples import examples
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.optimize import linprog
@@ -122,6 +123,12 @@ def test_repeats_wide_data_and_singular_kernels_are_certified(data, kernel, solv
     factor=st.floats(1.0, 1000),
 )
 @settings(max_examples=25, deadline=None)
+@examples(
+    seed=range(12),
+    d=(1, 2, 3, 4),
+    exponent=(-15.0, -6.5, 0.0, 1.0, 3.0),
+    factor=(1.0, 1.5, 30.0, 1000.0),
+)
 def test_any_small_overlapping_data_are_solved(seed, d, exponent, factor):
     X, y = clouds(d, n=30, seed=seed)
     assert_solved(MMRM(gamma=2.0**exponent, C_factor=factor), X, y)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from helpers.examples import examples
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from sklearn.exceptions import ConvergenceWarning
@@ -75,6 +76,13 @@ def test_every_route_reaches_the_optimum_of_the_whole_program_on_real_pairs(real
     solver=st.sampled_from(["auto", "interior"]),
 )
 @settings(max_examples=40, deadline=None)
+@examples(
+    seed=range(12),
+    n=(6, 17, 40),
+    gamma=(0.05, 0.6, 5.0, 1.7),
+    factor=(1.0, 100.0, 4.0, 20.0, 1.3),
+    solver=("auto", "interior"),
+)
 def test_small_programs_equal_the_whole_program(seed, n, gamma, factor, solver):
     X, y = overlapping(n=n, seed=seed)
     parameters = {"gamma": gamma, "C_factor": factor}
@@ -177,6 +185,7 @@ def test_repeated_samples_carry_each_others_cost_and_change_nothing(solver):
 
 @given(seed=st.integers(0, 10**6), C=st.floats(0.05, 50))
 @settings(max_examples=25, deadline=None)
+@examples(seed=range(8), C=(0.05, 0.4, 3.0, 50.0))
 def test_the_linear_program_has_no_duality_gap(seed, C):
     fit = fit_of(*overlapping(seed=seed), kernel="linear", C=C, solver="reference")
     assert fit.status in (Status.OPTIMAL, Status.TRIVIAL)

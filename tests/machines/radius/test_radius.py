@@ -7,6 +7,7 @@ from itertools import combinations
 
 import numpy as np
 import pytest
+from helpers.examples import examples
 from helpers.minimax_family import LINEAR, gaussians, problem
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -145,6 +146,7 @@ def test_mrsvm_reaches_the_optimum_of_the_published_program():
     lam=st.floats(-2, 2).map(lambda power: 10.0**power),
     simplex=st.booleans(),
 )
+@examples(seed=range(10), C=(1e-2, 0.5, 1e2), lam=(1e-2, 1.0, 3.0, 1e2), simplex=(False, True))
 def test_generated_pairs_reach_the_optimum_of_all_pairs(seed, C, lam, simplex):
     X, y = gaussians(seed % 1000, n_x=12, n_y=10, d=4)
     given_problem = centred(X / X.std(), y, C, lam, simplex)
@@ -249,6 +251,7 @@ def test_a_path_of_rsvm_plus_with_few_listed_rows_is_certified(weighted):
 
 @given(st.integers(0, 10**6), st.floats(0, 1))
 @settings(max_examples=30, deadline=None)
+@examples(seed=range(8), share=(0.0, 0.3, 0.9, 0.995, 1.0))
 def test_far_pairs_are_those_of_all_pairs(seed, share):
     points = np.random.RandomState(seed).standard_t(3, size=(2 * CHUNK + 30, 3))
     halves = half_squares(points).sum(axis=1)

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from helpers.examples import examples
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from mmbench.errors import Status
 from mmbench.kernels import Kernel
 from mmbench.machines import RMM
-from mmbench.machines.base.problem import BinaryProblem
+from mmbench.machines.base.problem import BinaryProblem, judged
 from mmbench.machines.svm import train_svm
 
 KERNELS = (Kernel("linear"), Kernel("poly", degree=3), Kernel("rbf", gamma=1.0))
@@ -141,11 +142,20 @@ def test_a_high_penalty_on_slack_leaves_no_gap(form, seed):
     kernel=st.sampled_from(KERNELS),
 )
 @settings(max_examples=60, deadline=None)
+@examples(
+    n=range(2, 13),
+    C=(1e-2, 0.7, 30.0),
+    D=(1e-2, 0.3, 5.0, 1e2),
+    nu=(None, 0.5, 1.5, 4.0),
+    seed=range(24),
+    kernel=KERNELS,
+)
 def test_small_problems_with_repeated_rows_are_certified(n, C, D, nu, seed, kernel):
     X = np.random.RandomState(seed).randint(3, size=(n, 2)).astype(float)
     problem = BinaryProblem(X, np.where(np.arange(n) % 2 == 0, 1.0, -1.0), kernel)
     form = "penalty" if nu is None else "relaxed"
-    fit = RMM(C=C, form=form, D=D, nu=nu or 1.0, tol=1e-8).train(problem).fit
+    machine = RMM(C=C, form=form, D=D, nu=nu or 1.0, tol=1e-8)
+    fit = judged(machine.train(problem).fit, 1e-6, 1e-8)
     assert fit.status is Status.OPTIMAL
     assert fit.max_violation <= 1e-8
     assert -1e-9 <= fit.gap < 1e-5

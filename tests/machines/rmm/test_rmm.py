@@ -6,6 +6,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from helpers.examples import examples
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.optimize import minimize
@@ -14,7 +15,7 @@ from sklearn.datasets import load_breast_cancer
 from mmbench.errors import Status
 from mmbench.kernels import Kernel
 from mmbench.machines import RMM, alias_of, make_machine, rmm
-from mmbench.machines.base.problem import BinaryProblem
+from mmbench.machines.base.problem import BinaryProblem, judged
 from mmbench.machines.rmm import rmm_dual
 from mmbench.machines.svm import train_svm
 
@@ -207,12 +208,19 @@ def test_optimal_value_falls_as_B_grows(pair):
 # -- edges -------------------------------------------------------------------------------------
 
 
-def test_B_zero_allows_nothing_but_zero(tiny):
-    model = RMM(C=2.0, B=0).train(tiny)
-    assert np.all(decision(tiny, model) == 0)
-    assert model.fit.objective == pytest.approx(2.0 * 30)
-    assert model.fit.gap == pytest.approx(0, abs=1e-9)
-    assert model.fit.status is Status.OPTIMAL
+@pytest.mark.parametrize("kernel", KERNELS, ids=lambda kernel: kernel.name)
+@pytest.mark.parametrize("B", [0, 5e-324, 1e-16, 1e-11])
+@pytest.mark.parametrize("seed", [2, 38])
+def test_B_next_to_zero_allows_only_a_constant(B, kernel, seed):
+    """Rounding errors may exceed B: SMO took 10^7 steps, and the feature space overflowed."""
+    X = np.random.RandomState(seed).randint(3, size=(11, 2)).astype(float)
+    y = np.where(np.arange(11) % 2 == 0, 1.0, -1.0)  # six rows of the positive class
+    problem = BinaryProblem(X, y, kernel)
+    model = RMM(C=53.0, B=B, tol=1e-9).train(problem)
+    np.testing.assert_array_equal(decision(problem, model), B)
+    assert model.fit.objective == pytest.approx(53 * (11 - B), rel=1e-14)
+    assert 0 <= model.fit.gap <= 2e-10 and model.fit.status is Status.OPTIMAL
+    assert model.fit.iterations < 1000  # those of the SVM
 
 
 @given(
@@ -223,12 +231,19 @@ def test_B_zero_allows_nothing_but_zero(tiny):
     kernel=st.sampled_from(KERNELS),
 )
 @settings(max_examples=60, deadline=None)
+@examples(
+    n=range(2, 13),
+    C=(1e-2, 0.7, 53.0, 1e3),
+    B=(0.0, 1e-5, 0.4, 1.0, 1.1, 2.0, 3.0),
+    seed=range(24),
+    kernel=KERNELS,
+)
 def test_small_problems_with_repeated_rows_are_certified(n, C, B, seed, kernel):
     rng = np.random.RandomState(seed)
     X = rng.randint(3, size=(n, 2)).astype(float)
     y = np.where(np.arange(n) % 2 == 0, 1.0, -1.0)
     problem = BinaryProblem(X, y, kernel)
-    fit = RMM(C=C, B=B, tol=1e-9).train(problem).fit
+    fit = judged(RMM(C=C, B=B, tol=1e-9).train(problem).fit, 1e-7, 1e-9)
     assert fit.status is Status.OPTIMAL
     assert fit.max_violation <= 1e-9
     assert -1e-9 <= fit.gap < 1e-5

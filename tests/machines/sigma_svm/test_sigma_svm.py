@@ -6,6 +6,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from helpers.examples import examples
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from sklearn.datasets import load_breast_cancer, load_digits
@@ -172,6 +173,13 @@ def test_translation_rotation_and_label_swap(pair, D):
     kernel=st.sampled_from(KERNELS),
 )
 @settings(max_examples=60, deadline=None)
+@examples(
+    n=range(2, 13),
+    C=(1e-2, 0.7, 53.0, 1e3),
+    D=(0.0, 0.2, 0.9, 0.999, 1.0),
+    seed=range(24),
+    kernel=KERNELS,
+)
 def test_small_problems_with_repeated_rows_are_certified(n, C, D, seed, kernel):
     X = np.random.RandomState(seed).randint(3, size=(n, 2)).astype(float)
     y = np.where(np.arange(n) % 2 == 0, 1.0, -1.0)

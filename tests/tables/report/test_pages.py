@@ -17,6 +17,8 @@ from mmbench.errors import UserError
 from mmbench.jobs.job import SelectRef
 from mmbench.jobs.store import CONFIG, PLAN
 from mmbench.resources import REFERENCE
+from mmbench.tables.report import tables_as_html
+from mmbench.tables.text import Column, Grid, Table, Text
 
 
 def test_every_link_leads_to_a_file_and_every_mark_to_its_note(both) -> None:
@@ -158,8 +160,12 @@ def test_a_reference_table_has_a_page_per_cell_with_its_splits(pages, name) -> N
     assert _sorted(own, values) == _sorted(stored, values)
     assert all((page.path.parent / href).is_file() for href in page.all("href") if "cells/" in href)
     for cell in cells:
-        assert not {"selection", "confusion", "certificates"} & {*cell.all("id")}
-        assert cell.text.count("no result") == sum(not r["accuracy_pct"] for r in rows_beside(cell))
+        rows, ids = rows_beside(cell), cell.all("id")
+        assert ("selection" in ids, "confusion" in ids) == (any(r["test"] for r in rows), False)
+        assert ("certificates" in ids) == any(row["certificates"] for row in rows)
+        selected = "selected, with the number of selections out of" in cell.text
+        assert selected == (len(rows) > 1 and any("[" in row["grid"] for row in rows))
+        assert cell.text.count("no result") == sum(not r["accuracy_pct"] for r in rows)
 
 
 def rows_beside(page) -> list[dict[str, str]]:
@@ -213,6 +219,17 @@ def test_two_experiments_of_one_name_have_folders_of_their_own(usps, pages) -> N
     assert {"usps_rbf/index.html", "usps_rbf-2/index.html"} <= set(found)
 
 
+def test_records_of_machines_beside_an_experiment_are_linked(results, pages) -> None:
+    host, guest = (results.experiment(name, datasets=["iris"]) for name in ("host", "guest"))
+    host.add(host.job("iris", "svm"))
+    guest.add(guest.job("iris", "rmm"))
+    found = pages(host.folder, guest.folder)
+    assert "guest/index.html" not in found
+    page = found["host/cells/iris-rbf-rmm.html"]
+    (link,) = [unquote(href) for href in page.all("href") if href.endswith(".json")]
+    assert (page.path.parent / link).resolve().is_relative_to(guest.folder.resolve())
+
+
 def test_links_in_a_report_are_replaced_and_not_followed(usps, tmp_path) -> None:
     victim, elsewhere, folder = (tmp_path / name for name in ("victim", "elsewhere", "report"))
     victim.write_text("precious")
@@ -242,13 +259,13 @@ def test_a_folder_with_other_files_is_refused(usps, tmp_path) -> None:
 def test_what_was_not_run_is_grey_and_what_failed_is_framed(results, evil, pages) -> None:
     unfinished = results.experiment("unfinished", datasets=["iris"], machines=["svm", "rmm"])
     unfinished.add(unfinished.job("iris", "svm"))
-    found = pages(unfinished.folder, evil.folder)
+    found = pages(unfinished.folder)
     kinds = found["unfinished/index.html"].all("class")
     assert any("absent" in names.split() for names in kinds)
     assert "doubt" not in [
         word for names in kinds[kinds.index("layout") :] for word in names.split()
     ]
-    assert "right doubt" in found["index.html"].all("class")  # of the other one, which failed
+    assert "right doubt" in pages(evil.folder)["index.html"].all("class")
 
 
 def test_the_overview_counts_what_is_met_of_what_is_compared(both) -> None:
@@ -266,7 +283,7 @@ def test_an_experiment_counts_what_is_in_its_band_and_what_is_not_run(results, p
     assert "1 of 3 cells" in text
 
 
-def test_a_machine_that_was_not_run_is_incomplete_without_a_plan(results, pages) -> None:
+def test_without_a_plan_only_cells_with_records_are_shown(results, pages) -> None:
     """Without a plan, the number of rows that are left out once is unknown."""
     experiment = results.experiment("own")
     for repeat in range(3):
@@ -275,8 +292,8 @@ def test_a_machine_that_was_not_run_is_incomplete_without_a_plan(results, pages)
     text = "name: own\ndatasets: [pima]\nprotocol: {test: leave_one_out}\n"
     (experiment.folder / CONFIG).write_text(text + "kernel: rbf\nmachines: {svm:, rmm:}\n")
     page = pages(experiment.folder)["own/index.html"].path.read_text()
-    assert "<dt>incomplete</dt><dd>1 of 2 cells</dd>" in page
-    assert "<dt>doubtful</dt><dd>0 of 2 cells</dd>" in page
+    assert "<dt>incomplete</dt><dd>0 of 1 cells</dd>" in page
+    assert "table cells without records are not shown" in page
 
 
 def test_the_time_of_an_experiment_is_that_of_all_splits(results, pages) -> None:
@@ -360,6 +377,24 @@ def test_deviations_end_with_one_full_stop(results, pages) -> None:
     experiment.add(experiment.job("mine", "svm"), warnings=warnings)
     text = source(pages, experiment)
     assert "<b>mine</b>: drawn at random; another sentence.</p>" in text
+
+
+@pytest.mark.parametrize(("layout", "folded"), [("mmrm_table2", False), ("generic", True)])
+def test_no_block_that_the_paper_prints_is_folded(results, pages, layout, folded) -> None:
+    experiment = results.experiment("large", layout=layout)
+    experiment.add_many(["usps", *(f"set_{k}" for k in range(31))], ("svm",), n_splits=1)
+    first = source(pages, experiment).split('<table class="layout">')[1]
+    assert first.count("<tr") > 32 and ("</details>" in first) == folded
+
+
+def test_footnotes_in_bold_and_signed_cells_are_links_and_print_is_not_parsed() -> None:
+    cells = [Text("1_2", " (0.1)", " / 3 [7]", "✓", bold=True, sign="⁻", cited=(1, 2), tail=": x")]
+    grid = Grid((Column("a [3]"),), [[*cells], ["plain [1]"]], Text("caption", cited=(2,)))
+    html = tables_as_html([Table("t: u", [grid], [], ["first", "second"], "own")])
+    link = '<sup><a href="#note-{0}" aria-label="note {0}">{0}</a></sup>'
+    assert f"caption{link.format(2)}</caption>" in html and "<h4>own: t: u</h4>" in html
+    shown = f"<strong>1_2 (0.1)⁻</strong> / 3 [7] ✓{link.format(1)}{link.format(2)}: x"
+    assert shown in html and "plain [1]" in html and html.count("<sup>") == 3
 
 
 def test_names_of_data_sets_break_after_underscores(results, pages) -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import product
+
 import numpy as np
 import pytest
 from helpers.drawn import table
@@ -46,6 +48,18 @@ def test_a_point_out_of_its_band_is_hollow_and_named(results, pages) -> None:
 def test_names_in_a_picture_are_text(both) -> None:
     (trace,) = both["evil/index.html"].pictures()["machine-differences"]["data"]
     assert all(not name.replace("<br>", "").count("<") for name in trace["y"])
+
+
+def test_labels_of_rows_are_short_and_do_not_overlap(results, pages) -> None:
+    """A line of a label is 17 pixels high."""
+    experiment = results.experiment("own", datasets=["breast_wisconsin", "iris"])
+    for dataset, kernel in product(("breast_wisconsin", "iris"), ("linear", "rbf")):
+        for machine, errors in (("m4", 10), ("svm", 12)):
+            experiment.add(experiment.job(dataset, machine, kernel=kernel), errors)
+    spec = pages(experiment.folder)["own/index.html"].pictures()["machine-differences"]
+    labels = spec["data"][0]["y"]
+    assert labels[:2] == ["breast_wisconsin<br>(linear)", "breast_wisconsin<br>(rbf)"]
+    assert spec["layout"]["height"] - 150 >= 4 * 2 * 17
 
 
 def test_differences_are_held_against_the_first_machine_with_their_errors(results, pages) -> None:
@@ -104,7 +118,7 @@ def test_differences_are_those_of_common_splits(results, pages) -> None:
     assert pictures["time-and-accuracy"]["data"][0]["y"] == pytest.approx([1, 1])
     ranks = page.text.split("Comparison of the machines over data sets and splits")[1]
     assert "Missing splits of RMM on iris, wine (rbf): 2 of 3 splits done" in ranks
-    assert "Bayesian correlated t-test: probabilities" in ranks
+    assert "Bayesian test on a data set: probabilities" in ranks
 
 
 def test_times_hold_the_search_whose_parameters_are_taken_over(results, pages) -> None:
@@ -164,15 +178,16 @@ def test_a_figure_that_cannot_be_drawn_says_why(margin_ratios, pages) -> None:
 @pytest.mark.parametrize("name", FIGURES)
 def test_every_figure_belongs_to_a_report(name) -> None:
     shown = {figure for own in config_names() for figure in figures_of(_as_run(own))}
-    assert name in {*shown, *LAYOUTS, "critical_difference"}
+    others = {"critical_difference", "published"}  # every report has pictures of both
+    assert name in {*shown, *LAYOUTS, *others}
 
 
 def _as_run(name):
     """Return what stands for an experiment with records of that name."""
     from mmbench.jobs.store import Plan
-    from mmbench.tables.results_folder import Experiment
+    from mmbench.results.frames import Results
 
-    return Experiment(None, Plan(name))
+    return Results(None, Plan(name), None, {})
 
 
 def test_labels_beside_points_are_escaped(results, pages) -> None:

@@ -1,0 +1,70 @@
+"""The columns of the frames of results, as declared in ``columns.yaml``.
+
+- ``splits`` has one row per job: settings, metrics, CPU seconds, certificates, code and computer.
+- ``rows`` states for each place and machine how often each row of the data set was right.
+- ``pairs`` compares two machines at a place: what tests of their difference need.
+- ``cells`` has one row per place, machine and metric: means over splits beside published values.
+
+The page of the columns, the export and the reading of files follow from the declarations.
+"""
+
+from __future__ import annotations
+
+from functools import cache
+from importlib.resources import files
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+#: Type of a column in pandas, by its declared type.
+DTYPES = {"text": "object", "json": "object", "number": "float64", "count": "Int64"}
+DTYPES["flag"] = "boolean"
+FRAMES = ("splits", "rows", "pairs", "cells")
+
+
+class DeclaredColumn(NamedTuple):
+    """The declaration of a column."""
+
+    name: str
+    kind: str
+    unit: str
+    about: str
+
+
+@cache
+def columns(frame: str) -> tuple[DeclaredColumn, ...]:
+    """Return the declared columns of a frame, in order."""
+    import yaml
+
+    text = files("mmbench.results").joinpath("columns.yaml").read_text("utf-8")
+    declared = yaml.load(text, getattr(yaml, "CSafeLoader", yaml.SafeLoader))[frame]
+    return tuple(DeclaredColumn(name, *entry) for name, entry in declared.items())
+
+
+def names(frame: str) -> list[str]:
+    """Return the names of the columns of a frame, in order."""
+    return [column.name for column in columns(frame)]
+
+
+def typed(frame: str, table: pd.DataFrame) -> pd.DataFrame:
+    """Return a table with the declared columns of a frame in their types, and other columns last.
+
+    Missing texts are empty. Raises ValueError if a value does not have the type of its column.
+    """
+    import pandas as pd
+
+    kinds = {column.name: column.kind for column in columns(frame)}
+    others = [name for name in table if name not in kinds]
+    made = dict[Any, Any]()
+    for name, kind in kinds.items():
+        given = table[name] if name in table else pd.Series(None, table.index, object)
+        if kind in ("text", "json"):
+            made[name] = given.astype(object).where(given.notna(), "")
+        else:
+            if not pd.api.types.is_numeric_dtype(given):  # texts of a CSV file
+                known = given.astype(object).where(given.notna() & (given != ""), None)
+                truth = known.map({"True": True, "False": False, True: True, False: False})
+                given = truth if kind == "flag" else pd.to_numeric(known)
+            made[name] = given.astype(DTYPES[kind])  # type: ignore[call-overload]
+    return pd.DataFrame(made | {name: table[name] for name in others}, table.index)

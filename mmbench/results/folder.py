@@ -1,0 +1,460 @@
+"""Read the experiments or the references in a results folder.
+
+Reading takes names and numbers from files, and never imports or calls what a file names. Links are
+not followed, and only regular files of a bounded size are read.
+"""
+
+from __future__ import annotations
+
+import gzip
+import io
+import json
+import zlib
+from collections.abc import Callable, Iterable, Sequence
+from contextlib import suppress
+from dataclasses import asdict, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import yaml
+
+from mmbench import resources
+from mmbench.errors import UserError, converted
+from mmbench.jobs.identity import identity
+from mmbench.jobs.job import Job
+from mmbench.jobs.record import BadRecord, Record, plain
+from mmbench.jobs.store import (
+    CONFIG,
+    PLAN,
+    TEXT_BYTES,
+    Key,
+    Plan,
+    PlannedCell,
+    RecordStore,
+    grouped,
+    key_of,
+    read_regular,
+)
+from mmbench.results.cells import marked, rows_of
+from mmbench.results.columns import columns, names, typed
+from mmbench.results.frames import Results
+from mmbench.results.pairwise import pair_frame
+from mmbench.results.splits import split_row
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+#: Files of a reference folder. The printed tables are output only.
+CSV, SPLITS, FACTS = "table.csv", "splits.csv.gz", "facts.json"
+ROWS, PAIRS = "rows.csv.gz", "pairs.csv.gz"
+#: Name of the folder that contains the reference folders.
+REFERENCE = "reference"
+#: Exceptions that can be raised when a damaged file is read.
+DAMAGED = (ValueError, OSError, EOFError, zlib.error, BadRecord, TypeError, KeyError)
+
+Item = TypeVar("Item")
+Made = TypeVar("Made")
+
+
+# -- experiments -----------------------------------------------------------------------------------
+
+
+def read_experiment(folder: Path, mix: bool = False) -> Results:
+    """Return the experiment whose records are stored in a folder.
+
+    If the plan lists no jobs, only the latest record of each cell and split is used. If `mix` is
+    true, records that do not belong to the plan are used too. Raises UserError if the folder
+    contains no intact record.
+    """
+    store = RecordStore(folder)
+    records, damaged = store.records()
+    if not records:
+        raise UserError(
+            f"{folder}: no intact record; the first of {len(damaged)} damaged ones: {damaged[0]}"
+            if damaged
+            else f"{folder}: no records yet; run the experiment first"
+        )
+    remarks = [f"{damage}; the next run replaces it." for damage in store.damage()]
+    plan, order = None, list[str]()
+    with suppress(BadRecord):
+        plan = store.plan()
+    if plan is None:
+        plan, order = _plan_of_text(folder)
+        remarks.append(f"No {PLAN}: table cells without records are not shown.")
+    planned = {cell.key for cell in plan.cells}
+    jobs = plan.jobs
+    known = [r for r in records if not planned or key_of(r.job) in planned]
+    current = [r for r in records if r.key in jobs] if jobs else _latest(known)
+    left_out = len(records) - len(current)
+    if mix and left_out:
+        remarks.append("Records of different settings are mixed.")
+        current = records
+    elif left_out:
+        remarks.append(f"{left_out} record(s) of other settings or earlier versions left out.")
+    if damaged:
+        remarks.append(f"{len(damaged)} damaged record(s) left out, such as {damaged[0]}.")
+    if mix or not jobs:
+        plan = plan.filled(record.job for record in current)
+    if order:
+        plan = replace(plan, cells=_ordered(plan.cells, order))
+    return of_records(folder, plan, current, tuple(remarks))
+
+
+def of_records(
+    folder: Path, plan: Plan, records: Sequence[Record], remarks: tuple[str, ...] = ()
+) -> Results:
+    """Return the results of some records."""
+    import pandas as pd
+
+    order = {key: k for k, key in enumerate(key for cell in plan.cells for key in cell.jobs)}
+    records = sorted(records, key=lambda record: order.get(record.key, len(order)))
+    rows = [split_row(folder.name, plan, record) for record in records]
+    splits = typed("splits", pd.DataFrame(rows, columns=names("splits")))
+    foreign = frozenset(r.job.column for r in records if not states_kernel(r.job))
+    facts = _facts(plan, splits, records, foreign)
+    found = {record.key: record for record in records}
+    return Results(folder, plan, splits, facts, remarks, found, foreign=foreign)
+
+
+def states_kernel(job: Job) -> bool:
+    """Return whether the kernel of a job's place is the kernel of its machine."""
+    return job.has_kernel or dict(job.params).get("kernel") == job.kernel
+
+
+def _ordered(cells: Sequence[PlannedCell], machines: Sequence[str]) -> tuple[PlannedCell, ...]:
+    """Return cells by data set and kernel, training size, and machine in the given order."""
+    places = [cell.key._replace(machine="", size=None) for cell in cells]
+    rank = {name: k for k, name in enumerate(machines)}
+
+    def at(cell: PlannedCell) -> tuple[int, int, int]:
+        place = cell.key._replace(machine="", size=None)
+        return places.index(place), cell.key.size or 0, rank.get(cell.key.machine, len(rank))
+
+    return tuple(sorted(cells, key=at))
+
+
+def _plan_of_text(folder: Path) -> tuple[Plan, list[str]]:
+    """Return a plan without cells, with the layout and the labels of the machines that the text of
+    the configuration states, and the machines in their order.
+    """
+    content: Any = {}
+    with suppress(BadRecord, OSError, ValueError, yaml.YAMLError, RecursionError):
+        content = yaml.safe_load(read_regular(folder / CONFIG, 2**20).decode())
+    content = content if isinstance(content, dict) else {}
+    layout, machines = content.get("layout"), content.get("machines")
+    entries = machines if isinstance(machines, dict) else {}
+    labels = {
+        str(name): str(entry.get("label", name))
+        for name, entry in entries.items()
+        if isinstance(entry, dict) and {"label", "machine", "estimator"} & entry.keys()
+    }
+    plan = Plan(folder.name, layout if isinstance(layout, str) else Plan.layout, labels=labels)
+    return plan, [*map(str, entries)]
+
+
+def _latest(records: list[Record]) -> list[Record]:
+    """For each cell, return the records with the latest machine version and the latest settings,
+    one record per split.
+    """
+    newest: dict[Key, str] = {}
+    chosen: dict[tuple[Key, tuple[int, int, int]], Record] = {}
+    for record in sorted(records, key=lambda r: (r.job.machine_version, r.finished)):
+        newest[key_of(record.job)] = record.job.cell_digest
+        chosen[key_of(record.job), record.at] = record
+    current = {r.key for (cell, _), r in chosen.items() if r.job.cell_digest == newest[cell]}
+    old = {record.key for record in records} - current
+    # if a record is outdated, the records that use its selected parameters are outdated, too
+    while heirs := {r.key for r in records if r.key in current and old & {*r.job.parents}}:
+        old, current = old | heirs, current - heirs
+    return [record for record in records if record.key in current]
+
+
+# -- facts -----------------------------------------------------------------------------------------
+
+
+def _facts(
+    plan: Plan, splits: pd.DataFrame, records: Iterable[Record], foreign: frozenset[str]
+) -> dict[str, Any]:
+    """Return the facts about a whole run that its records state."""
+    rows = rows_of(splits)
+    done = [row for row in rows if row.accuracy_pct is not None]
+    texts = grouped((row.dataset, text) for row in rows for text in row.deviations or ())
+    run = grouped(((r.mmbench, r.python, r.computer), r.pairs_at_a_time) for r in done)
+    code: dict[tuple[Any, str], dict[str, None]] = {}
+    for row in done:
+        if row.version is not None:
+            own = row.machine in foreign
+            name = plan.label(row.machine if own else row.estimator) + f" ({row.kernel})" * (
+                not own
+            )
+            code.setdefault((row.version, row.fingerprint), {})[name] = None
+    known = [r for r in records if r.done and {"version", "fingerprint"} <= r.code.keys()]
+    return {
+        "sizes": _sizes(rows),
+        "deviations": {name: [*dict.fromkeys(found)] for name, found in texts.items()},
+        "computers": [[*names, sorted(set(pairs))] for names, pairs in run.items()],
+        "code": [[version, text or "", [*machines]] for (version, text), machines in code.items()],
+        "records": len(done),
+        "with_code": len(known),
+        "by_other_code": sum(map(has_other_code, known)),
+    }
+
+
+def _sizes(rows: Iterable[Any]) -> dict[str, dict[str, list[int]]]:
+    """For each data set, return the smallest and largest numbers of training rows, test rows,
+    features (before preprocessing) and classes.
+    """
+    from mmbench.datasets import card_names, load_card
+
+    found: dict[str, dict[str, list[int]]] = {}
+    for name, own in grouped((row.dataset, row) for row in rows).items():
+        sizes = found[name] = {}
+        for part in ("n_train", "n_test", "n_features", "n_classes"):
+            if counts := {int(n) for row in own if (n := getattr(row, part))}:
+                # The record of a classifier from another package names only one pair of classes,
+                # even for data sets with more classes.
+                ends = {max(counts) if part == "n_classes" else min(counts), max(counts)}
+                sizes[part] = sorted(ends)
+    for name in found.keys() & card_names():
+        shape = load_card(name).expect.shape
+        found[name] |= {"n_features": [shape[1]], "n_rows": [shape[0]]}
+    return found
+
+
+def has_other_code(record: Record) -> bool:
+    """Return whether the code of machine or preprocessing has changed since a record was made."""
+    with suppress(UserError):  # raised if the machine no longer exists
+        today = identity(record.job)
+        return any(record.code.get(part) != today.get(part) for part in ("fingerprint", "steps"))
+    return True
+
+
+# -- references ------------------------------------------------------------------------------------
+
+
+def read_reference(path: Path) -> Results:
+    """Return the results in a reference folder, or in a table as CSV (``mmbench table``).
+
+    Beside a table, the file ``splits.csv`` or ``splits.csv.gz`` may contain its splits. Raises
+    UserError if a file is damaged or was not written by mmbench.
+    """
+    import pandas as pd
+
+    table, folder = (path, path.parent) if path.is_file() else (path / CSV, path)
+    by_split = folder / (SPLITS if (folder / SPLITS).exists() else "splits.csv")
+    with converted(f"{folder / FACTS}: not the facts of a run of mmbench", *DAMAGED):
+        facts = json.loads(read_regular(folder / FACTS)) if (folder / FACTS).exists() else {}
+        plan = Plan.of(facts.pop("plan", {"name": folder.name}))
+    empty: dict[str, Any] = {"sizes": {}, "deviations": {}, "computers": [], "code": []}
+    facts = {**empty, "records": 0, "with_code": 0, "by_other_code": 0, **facts}
+    with converted(f"{table}: not a table of mmbench", *DAMAGED):
+        cells = _read_frame("cells", table, ("metric", "status", "note"))
+        foreign = frozenset(cells.machine[(cells.kernel == "") & (cells.dataset != "")])
+        cells = _with_kernels(cells, plan)
+        keys = [
+            Key(r.dataset, r.kernel, r.degree, r.machine, r.size)
+            for r in rows_of(cells[list(Key._fields)])
+        ]
+        cells = marked(cells.assign(key=pd.Series(keys, dtype=object)))
+    if not facts["deviations"]:
+        texts = cells[cells.deviation != ""].groupby("dataset").deviation.first()
+        facts["deviations"] = {name: [text] for name, text in texts.items()}
+    splits = typed("splits", _empty("splits"))
+    if by_split.exists():
+        with converted(f"{by_split}: not a split table of mmbench", *DAMAGED):
+            needed = ("repeat", "fold", "seed", "split_hash", "fits", "accuracy_pct")
+            splits = _with_kernels(_read_frame("splits", by_split, needed), plan)
+            if splits[["repeat", "fold", "seed"]].isna().any(axis=None):
+                raise ValueError("a split without repeat, fold or seed")
+    more: dict[str, Any] = {}
+    for frame, name, column in (("pairs", PAIRS, "machine_a"), ("rows", ROWS, "counts")):
+        with converted(f"{folder / name}: not a table of {frame} of mmbench", *DAMAGED):
+            if (folder / name).exists():
+                more[f"stored_{frame}"] = _read_frame(frame, folder / name, (column,))
+    return Results(folder, plan, splits, facts, stored=cells, foreign=foreign, **more)
+
+
+def _empty(frame: str) -> pd.DataFrame:
+    import pandas as pd
+
+    return pd.DataFrame(columns=names(frame), dtype=object)
+
+
+def _read_frame(frame: str, path: Path, needed: Iterable[str]) -> pd.DataFrame:
+    """Return a frame from a CSV file. Raises ValueError if a needed column is absent."""
+    import pandas as pd
+
+    text = read_regular(path)
+    if path.suffix == ".gz":
+        with gzip.GzipFile(fileobj=io.BytesIO(text)) as file:
+            text = file.read(TEXT_BYTES + 1)
+        if len(text) > TEXT_BYTES:
+            raise ValueError(f"more than {TEXT_BYTES} bytes")
+    table = pd.read_csv(io.BytesIO(text), dtype=str, keep_default_na=False, index_col=False)
+    if lost := {"dataset", "kernel", "machine", *needed} - {
+        *table,
+        "machine" if frame == "pairs" else "",
+    }:
+        raise ValueError(f"no column {min(lost)}")
+    table = typed(frame, table)
+    for column in columns(frame):
+        if column.kind == "json":
+            table[column.name] = [
+                json.loads(value) if value else None for value in table[column.name]
+            ]
+    return table
+
+
+def _with_kernels(table: pd.DataFrame, plan: Plan) -> pd.DataFrame:
+    """Return a frame in which classifiers of other packages have the kernel of their place: the
+    kernel in the plan, or else the first kernel of the data set.
+    """
+    planned = {cell.key.machine: cell.key.kernel for cell in plan.cells}
+    given = table[table.kernel != ""].groupby("dataset").kernel.first()
+    filled = [
+        kernel or ("" if not dataset else planned.get(machine) or given.get(dataset, "linear"))
+        for dataset, kernel, machine in zip(table.dataset, table.kernel, table.machine, strict=True)
+    ]
+    return table.assign(kernel=filled)
+
+
+# -- writing ---------------------------------------------------------------------------------------
+
+
+def as_text(frame: str, table: pd.DataFrame, foreign: Iterable[str] = ()) -> pd.DataFrame:
+    """Return a frame as it is written to files: mappings and lists as JSON, and no kernel for
+    classifiers of other packages.
+    """
+    table = table.copy()
+    for column in columns(frame):
+        if column.kind == "json":
+            values = table[column.name]
+            table[column.name] = ["" if v is None or v == "" else _json(v) for v in values]
+    if "machine" in table:
+        table["kernel"] = table.kernel.mask(table.machine.isin(list(foreign)), "")
+    return table
+
+
+def _json(value: Any) -> str:
+    return json.dumps(plain(value), ensure_ascii=False)
+
+
+def cells_frame(results: Results) -> pd.DataFrame:
+    """Return the frame ``cells`` as it is written; without training sizes, it has no ``size``."""
+    cells = as_text("cells", results.cells[names("cells")], results.foreign)
+    return cells if cells["size"].notna().any() else cells.drop(columns="size")
+
+
+def frames_of(results: Results) -> dict[str, pd.DataFrame]:
+    """Return the frames of a reference folder by file name, as they are written."""
+    splits = results.splits
+    if results.has_records:
+        rows = (row for rows in results.by_cell.values() for row in rows)
+        fits = {
+            r.record: results.fits_with_accuracy(r) for r in rows if _has_ratios(r.certificates)
+        }
+        given = zip(splits.record, splits.certificates, strict=True)
+        splits = splits.assign(certificates=[fits.get(key, value) for key, value in given])
+    made = {CSV: cells_frame(results), SPLITS: as_text("splits", splits, results.foreign)}
+    stored = {ROWS: results.stored_rows, PAIRS: results.stored_pairs}
+    if results.has_records:
+        stored = {ROWS: _rows_frame(results), PAIRS: pair_frame(results)}
+    known = {name: frame for name, frame in stored.items() if frame is not None and len(frame)}
+    kinds = {ROWS: "rows", PAIRS: "pairs"}
+    return made | {name: as_text(kinds[name], frame) for name, frame in known.items()}
+
+
+def _rows_frame(results: Results) -> pd.DataFrame:
+    import pandas as pd
+
+    rows = [
+        {"experiment": results.name, **key._asdict(), "counts": counts.tolist()}
+        for key, counts in results.row_counts.items()
+    ]
+    return typed("rows", pd.DataFrame(rows, columns=names("rows")))
+
+
+def _has_ratios(fits: Any) -> bool:
+    return bool(fits) and "margin_ratio" in fits[0].get("extra", {})
+
+
+def facts_text(results: Results) -> str:
+    """Return the text of the file ``facts.json`` of a reference folder."""
+    plan = {**asdict(results.plan), "config": "", "config_sha256": ""}
+    plan["cells"] = [{**cell, "jobs": [], "key": list(cell["key"])} for cell in plan["cells"]]
+    return json.dumps(plain({"plan": plan, **results.facts}), indent=1, ensure_ascii=False) + "\n"
+
+
+# -- folders ---------------------------------------------------------------------------------------
+
+
+def read_results(
+    paths: Iterable[Path],
+    mix: bool = False,
+    say: Callable[[str], object] = lambda line: None,
+    include_failed: bool = False,
+) -> list[Results]:
+    """Return the experiments and references in several folders.
+
+    Each path is the folder of one experiment, or a results folder that contains folders of
+    experiments. The argument `mix` is passed to `read_experiment`. The function `say` is called
+    with a message for each folder that cannot be read. Raises UserError if a path is not a results
+    folder, or if none of the folders can be read.
+    """
+
+    def read(folder: Path) -> Results:
+        if (folder / CONFIG).is_file():
+            return replace(read_experiment(folder, mix), include_failed=include_failed)
+        return read_reference(folder)
+
+    # a folder that is given twice, such as results and results/usps_rbf, is read once
+    folders = {folder.resolve(): folder for path in paths for folder in folders_in(path)}
+    return each(read, folders.values(), say)
+
+
+def each(
+    make: Callable[[Item], Made], items: Iterable[Item], say: Callable[[str], object]
+) -> list[Made]:
+    """Apply the function `make` to each item, and return the results.
+
+    Items for which `make` raises an error are left out. The function `say` is called with each
+    error message. Raises UserError if `make` fails for all items.
+    """
+    made: list[Made] = []
+    faults: list[str] = []
+    for item in items:
+        try:
+            made.append(make(item))
+        except (UserError, OSError) as error:
+            faults.append(" ".join(str(error).split()))
+    if not made:
+        raise UserError(f"{faults[0]}{f'; {len(faults) - 1} more failed' if faults[1:] else ''}")
+    for fault in faults:
+        say(fault)
+    return made
+
+
+def folders_in(path: Path) -> list[Path]:
+    """Return the folders of the experiments in a results folder.
+
+    If `path` is the folder of one experiment, only this folder is returned. If a results folder
+    contains no experiments, the reference folders in it are returned. If `path` begins with
+    "reference" and does not exist, the reference folders in the package are returned.
+
+    Raises UserError if `path` is not a folder, or contains neither experiments nor references.
+    """
+    if path.parts[:1] == (REFERENCE,) and not path.exists():
+        path = resources.REFERENCE.joinpath(*path.parts[1:])
+    if not path.is_dir():
+        kind = "is a file, not a results folder" if path.exists() else "no such folder"
+        raise UserError(f"{path}: {kind}")
+    for plan in (path / PLAN, *path.glob(f"*/{PLAN}")):
+        if plan.is_file() and not (plan.parent / CONFIG).is_file():
+            with suppress(UserError):  # `RecordStore` restores the configuration from the plan
+                RecordStore(plan.parent)
+    if (path / CONFIG).is_file() or (path / CSV).is_file():
+        return [path]
+    for mark in (f"*/{CONFIG}", f"*/{CSV}", f"{REFERENCE}/*/{CSV}"):
+        if found := sorted(f.parent for f in path.glob(mark) if f.parent.name != REFERENCE):
+            return found
+    raise UserError(f"{path}: not a results folder; no {CONFIG} or {CSV} in it or its folders")

@@ -1,0 +1,261 @@
+"""Differences between two machines: on the splits of a place, and over data sets."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Sequence
+from statistics import fmean
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from mmbench.jobs.store import Key
+from mmbench.results.cells import COUNTED, METRIC, MISSING, PUBLISHED_ONLY, Row
+from mmbench.results.columns import names, typed
+from mmbench.results.differences import NEW_DRAWS, Difference, difference
+from mmbench.results.frames import KernelKey, Results
+from mmbench.results.splits import counts_of_rows
+from mmbench.results.statistics import Ranks, rank_machines, wins_and_losses
+from mmbench.selection.metrics import METRICS
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+#: Repeat and fold of the first run on an official test set, both counted from 0.
+FIRST = (0, 0)
+
+
+def sign_of(metric: str) -> int:
+    """Return -1 if smaller values of a metric are better, else 1."""
+    smaller = METRICS[metric].smaller_is_better if metric in METRICS else metric != METRIC
+    return -1 if smaller else 1
+
+
+def rank_decimals(metric: str) -> int:
+    """Return the number of decimals to which a metric is rounded before machines are ranked."""
+    return 2 if metric == METRIC else 4
+
+
+def with_results(results: Results, places: Sequence[Key], metric: str = METRIC) -> list[str]:
+    """Return the machines that have a result for at least one of the `places`."""
+    return list(map(str, results.wide(places, metric).dropna(axis=1, how="all")))
+
+
+def ranks_of(results: Results, kernel: KernelKey, metric: str = METRIC) -> Ranks:
+    """Return the mean ranks of the machines over the data sets, for one kernel.
+
+    Machines without results are left out. The ranked values are means over common splits, on which
+    all ranked machines have results. Data sets on which the machines have no common split are left
+    out. Each kernel has its own mean ranks, since the results of two kernels on one data set are
+    dependent. Raises ValueError for fewer than three machines or fewer than two data sets.
+    """
+    places = results.places_of(kernel)
+    machines = with_results(results, places, metric)
+    places = [p for p in places if not any(_lacks(results, p, m, metric) for m in machines)]
+    values = results.common(places, machines, metric).dropna()
+    return rank_machines(sign_of(metric) * values, rank_decimals(metric))
+
+
+def _lacks(results: Results, place: Key, machine: str, metric: str) -> bool:
+    row = results.row(place._replace(machine=machine), metric)
+    return row.status == MISSING and row.measured is not None
+
+
+def split_gaps(
+    results: Results, place: Key, machine: str, reference: str, metric: str = METRIC
+) -> list[float]:
+    """Return, for each split, the improvement of the machine `machine` over the machine
+    `reference`.
+
+    Only splits on which both machines have results are used. The improvements are rounded to nine
+    decimals: rounding errors would make equal improvements different, and zero improvements
+    positive or negative.
+    """
+    keys = (place._replace(machine=name) for name in (machine, reference))
+    ours, theirs = (results.by_split(key, metric) for key in keys)
+    common = sorted(ours.keys() & theirs.keys())
+    return [round(sign_of(metric) * (ours[split] - theirs[split]), 9) for split in common]
+
+
+def dataset_gaps(
+    results: Results, kernel: KernelKey, machine: str, reference: str, metric: str = METRIC
+) -> list[float]:
+    """Return, for each data set, the improvement of the machine `machine` over the machine
+    `reference`.
+
+    The improvement is the difference of the means over common splits, on which both machines have
+    results, rounded as in `split_gaps`. Data sets on which the machines have no common split are
+    left out.
+    """
+    values = results.common(results.places_of(kernel), [machine, reference], metric)
+    return list((sign_of(metric) * (values[machine] - values[reference])).dropna().round(9))
+
+
+def incomplete(results: Results, keys: Sequence[Key], metric: str) -> dict[Key, int]:
+    """Return the cells with missing splits, and for each of them the number of splits with a
+    result.
+
+    A split is missing in a cell if it is planned and has no record, or if only other cells in
+    `keys` have a result on the split. If the
+    results on single splits are unknown, the numbers of splits in the frame ``cells`` are compared.
+    If the number of splits of a cell is unknown, the cell is treated as complete.
+    """
+    rows = [row for key in keys if (row := results.row(key, metric)).status != PUBLISHED_ONLY]
+    splits = {row.key: results.by_split(row.key, metric) for row in rows}
+    counts = {r.key: 0 if r.measured is None else len(splits[r.key]) or r.n for r in rows}
+    most = max([len({at for own in splits.values() for at in own}), *filter(None, counts.values())])
+    lacking = {row.key for row in rows if row.status == MISSING}
+    return {key: n for key, n in counts.items() if n is not None and (n < most or key in lacking)}
+
+
+# -- tests -----------------------------------------------------------------------------------------
+
+
+def difference_of(
+    results: Results, first: Key, second: Key, metric: str = METRIC
+) -> Difference | None:
+    """Return the difference between two machines at a place on their common splits: the first minus
+    the second machine. The unit of errors is the accuracy in per cent.
+
+    Returns None if there are no common splits.
+    """
+    metric = METRIC if metric in COUNTED else metric
+    known = results.differences_of(metric)
+    if (first, second) not in known:
+        known[first, second] = _difference(results, first, second, metric)
+    return known[first, second]
+
+
+def _difference(results: Results, first: Key, second: Key, metric: str) -> Difference | None:
+    if metric == METRIC and (stored := _stored(results, first, second)) is not None:
+        return stored
+    sides = [{_at(row): row for row in results.counted(key)} for key in (first, second)]
+    values = [results.by_split(key, metric) for key in (first, second)]
+    common = sorted(values[0].keys() & values[1].keys())
+    if not common:
+        return None
+    rows = [(sides[0][at], sides[1][at]) for at in common]
+    gaps = [values[0][at] - values[1][at] for at in common]
+    n_train, n_test = ([getattr(a, part) for a, _ in rows] for part in ("n_train", "n_test"))
+    rule = split_rule(results, first, len(common), fmean(n_train), fmean(n_test))
+    counts = counts_of((results, first), (results, second), rows) if metric == METRIC else {}
+    if ratio := results.plan.test_to_train:  # rows that `max_train` leaves out overlap as well
+        n_train = [n / ratio for n in n_test]
+    return difference(gaps, n_train, n_test, rule=rule, **counts)
+
+
+def _at(row: Row) -> tuple[int, int, int]:
+    return row.repeat - 1, row.fold - 1, row.seed
+
+
+def split_rule(results: Results, key: Key, k: int, n_train: float, n_test: float) -> str:
+    """Return the rule of the splits. If the splits of a generated data set use each row once, each
+    split is a new draw.
+    """
+    if results.has_official_test(key):
+        return "official"
+    rows = results.by_cell[key]
+    rule = (rows[0].test or {}).get("rule", results.rule) if rows else results.rule
+    pool = results.facts["sizes"].get(key.dataset, {}).get("n_rows", [0])[0]
+    drawn = rule == "predefined" and k > 1 and pool >= len(rows) * (n_train + n_test)
+    return NEW_DRAWS if drawn else rule or "predefined"
+
+
+def counts_of(
+    first: tuple[Results, Key], second: tuple[Results, Key], rows: Sequence[tuple[Row, Row]]
+) -> dict[str, Any]:
+    """Return the arguments `rows`, `tested` and `q` of `difference`, or none without predictions.
+
+    `rows` contains the splits of both cells. The counts of rows of a reference folder are used if a
+    cell has results on all its splits.
+    """
+    counts, hits = [], []
+    for k, (results, key) in enumerate((first, second)):
+        if results.has_records:
+            arrays = [results.arrays(pair[k].record) for pair in rows]
+            if not all({"predicted", "test_index"} <= own.keys() for own in arrays):
+                return {}
+            counts.append(counts_of_rows(arrays))
+            hits.append([own["predicted"] == own["y_test"] for own in arrays])
+        else:
+            right = results.row_counts.get(key)
+            tested = results.row_counts.get(key._replace(machine=""))
+            if right is None or tested is None or tested.sum() != sum(p[k].n_test for p in rows):
+                return {}
+            counts.append((right, tested))
+    (ours, tested), (theirs, others) = counts
+    if not np.array_equal(tested, others):
+        return {}
+    both = len(hits) == 2  # a reference folder has no predictions of single splits
+    apart = (np.mean(a != b) for a, b in zip(*hits, strict=True)) if both else ()
+    q = {"q": 100 * fmean(apart)} if both else {}
+    return {"rows": ours - theirs, "tested": tested, **q}
+
+
+def _stored(results: Results, first: Key, second: Key) -> Difference | None:
+    for a, b, sign in ((first, second, 1), (second, first, -1)):
+        row = results.pair_rows.get((a, b))
+        if row is not None and row.difference is not None:
+            wins = (row.wins or 0, row.losses or 0)[::sign]
+            rows = math.nan if row.variance_rows is None else row.variance_rows
+            sizes = (row.rule, row.n, row.n_train, row.n_test)
+            parts = (row.variance, rows, row.disagreement, row.variance_training)
+            return Difference(*sizes, sign * row.difference, *parts, *wins)
+    return None
+
+
+def pair_frame(results: Results) -> pd.DataFrame:
+    """Return the frame ``pairs``: the differences between all machines at each place."""
+    import pandas as pd
+
+    found = []
+    for place in results.places:
+        keys = [place._replace(machine=m) for m in results.configured]
+        keys = [key for key in keys if key in results.by_cell]
+        for first, second in itertools.combinations(keys, 2):
+            own = difference_of(results, first, second)
+            counts = disagreements(results, first, second)
+            if own is None and counts is None:
+                continue
+            entries = {} if own is None else _entries(own)
+            wins, losses = counts or (None, None)
+            place_entries = {n: v for n, v in place._asdict().items() if n != "machine"}
+            machines = {"machine_a": first.machine, "machine_b": second.machine}
+            found.append(
+                {"experiment": results.name, **place_entries, **machines, **entries}
+                | {"wins": wins, "losses": losses}
+            )
+    return typed("pairs", pd.DataFrame(found, columns=names("pairs")))
+
+
+def _entries(own: Difference) -> dict[str, Any]:
+    return {
+        "rule": own.rule,
+        "n": own.k,
+        "n_train": own.n_train,
+        "n_test": own.n_test,
+        "difference": own.d,
+        "variance": own.S2,
+        "variance_rows": own.V_rows,
+        "variance_training": own.A,
+        "disagreement": own.q,
+        "se": own.se,
+        "df": own.df,
+        "test": str(own.how),
+    }
+
+
+def disagreements(results: Results, first: Key, second: Key) -> tuple[int, int] | None:
+    """Return the number of test rows of the first run that only the first machine classifies
+    correctly, and the number for the second machine; None if no predictions are stored, or if the
+    test part is not the same in all runs.
+    """
+    for a, b, sign in ((first, second, 1), (second, first, -1)):
+        row = results.pair_rows.get((a, b))
+        if row is not None and row.wins is not None:
+            return (row.wins, row.losses)[::sign]
+    if not results.has_records or not results.has_official_test(first):
+        return None
+    ours, theirs = (results.hits(key, FIRST) for key in (first, second))
+    return None if ours is None or theirs is None else wins_and_losses(ours, theirs)

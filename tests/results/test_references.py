@@ -1,0 +1,44 @@
+"""The printed tables of the reference folders are what today's code prints from their frames."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pandas as pd
+import pytest
+
+from mmbench.resources import REFERENCE
+from mmbench.results.columns import FRAMES, columns, names
+from mmbench.results.folder import CSV, FACTS, PAIRS, ROWS, SPLITS, read_reference
+from mmbench.tables.build import draw_tables
+
+FOLDERS = sorted(path.parent for path in REFERENCE.glob(f"*/{CSV}"))
+FILES = {"cells": CSV, "splits": SPLITS, "pairs": PAIRS, "rows": ROWS}
+
+
+@pytest.mark.parametrize("folder", FOLDERS, ids=lambda folder: folder.name)
+def test_printed_tables_follow_from_the_frames(folder: Path) -> None:
+    results = read_reference(folder)
+    for fmt, file in (("markdown", "table.md"), ("latex", "table.tex")):
+        assert draw_tables([results], fmt) == (folder / file).read_text("utf-8")
+
+
+@pytest.mark.parametrize("frame", FRAMES)
+def test_stored_frames_have_the_declared_columns(frame: str) -> None:
+    optional = {"size"} if frame == "cells" else set()
+    for path in REFERENCE.glob(f"*/{FILES[frame]}"):
+        found = list(pd.read_csv(path, nrows=0))
+        assert [name for name in names(frame) if name in found or name not in optional] == found
+
+
+def test_every_column_has_a_meaning() -> None:
+    for frame in FRAMES:
+        assert all(column.about and column.kind for column in columns(frame))
+
+
+def test_facts_of_a_reference_are_those_of_its_configuration() -> None:
+    for folder in FOLDERS:
+        facts = json.loads((folder / FACTS).read_text("utf-8"))
+        assert facts["plan"]["name"] == folder.name
+        assert facts["records"] >= facts["with_code"] >= facts["by_other_code"]
