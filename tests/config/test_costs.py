@@ -20,9 +20,9 @@ from mmbench.resources import CONFIGS, REFERENCE
 from mmbench.results.splits import SECONDS
 from mmbench.running.memory import estimate_bytes
 
-LINE = re.compile(r"\| `(\w+)` \| (\d+) \| (\d+) (min|s) \| ([\d.]+) GiB \|")
+LINE = re.compile(r"\| `(\w+)` \| (\d+) \| (?:(\d+) (min|s)|not yet run) \| ([\d.]+) GiB \|")
 SETS = re.compile(r"(nightly|weekly|monthly) set takes ([\d.]+) CPU hours")
-#: Experiments that were not yet run in full: their times are estimates from a few splits.
+#: Experiments that were not yet run in full.
 NOT_RUN = {"ldm_table"}
 COSTS = {name: rest for name, *rest in LINE.findall((CONFIGS / "README.md").read_text())}
 
