@@ -1,9 +1,9 @@
 """``mmbench cite``: the references of a machine, an experiment or mmbench, as BibTeX."""
 
 import re
-import textwrap
 from collections.abc import Sequence
 from importlib.resources import files
+from itertools import starmap
 from pathlib import Path
 
 from mmbench import __version__
@@ -23,7 +23,7 @@ def cite(name: str | None = None) -> str:
     """Return the BibTeX entries for a machine (given by name or alias) or an experiment.
 
     The last entry cites mmbench itself. If `name` is None, only the entry of mmbench is returned.
-    For an experiment, BibTeX comments name the sources of the data sets.
+    An experiment also has entries for its data sets and for the tests behind the signs of its table.
 
     Raises
     ------
@@ -61,6 +61,11 @@ def _of_experiment(name: str) -> list[str]:
     sources = ["sklearn" if machine.startswith("sklearn.") else machine for machine in machines]
     labels = [entry.label for entry in config.datasets if entry.source is None]
     sets = grouped((load_card(label).citation, label) for label in labels)
-    notes = [f"Data: {', '.join(names)}. {source}" for source, names in sets.items()]
-    notes += [f"{s}: has its own source" for s in sources if s not in (*MACHINES, "sklearn")]
-    return [*entries_of(sources), *(textwrap.indent(textwrap.fill(n, 96), "% ") for n in notes)]
+    own = [f"% {s}: has its own source" for s in sources if s not in (*MACHINES, "sklearn")]
+    return [*entries_of(sources), *starmap(_data_entry, sets.items()), *entries_of(["tests"]), *own]
+
+
+def _data_entry(source: str, labels: Sequence[str]) -> str:
+    """Return the entry of data sets with one source, which is a note: it may be of any kind."""
+    names, note = (re.sub(r"([&%#_$])", r"\\\1", text) for text in (", ".join(labels), source))
+    return f"@misc{{data_{labels[0]},\n  title = {{Data: {names}}},\n  note  = {{{note}}},\n}}"

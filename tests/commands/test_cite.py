@@ -69,8 +69,14 @@ def test_an_experiment_cites_machines_data_and_other_packages(tmp_path):
         "  rf: {estimator: sklearn.ensemble.RandomForestClassifier}\n"
     )
     text = cite(str(tmp_path / "mine.yaml"))
-    assert re.findall(r"@\w+\{(\w+),", text) == ["huang2008maxi", "pedregosa2011scikit", "mmbench"]
-    assert "% Data: sonar. Gorman, R. P." in text
+    papers = ["huang2008maxi", "pedregosa2011scikit"]
+    tests = ["nadeau2003inference", "demsar2006statistical"]
+    assert re.findall(r"@\w+\{(\w+),", text) == [*papers, "data_sonar", *tests, "mmbench"]
+    assert "title = {Data: sonar},\n  note  = {Gorman, R. P." in text
+
+
+def test_signs_of_bibtex_in_names_of_data_are_escaped():
+    assert "title = {Data: breast\\_wisconsin}" in cite("m4_table2")
 
 
 def test_a_name_that_is_neither_is_one_line_with_the_nearest():
