@@ -105,5 +105,5 @@ html_theme_options = {
     },
     "show_toc_level": 2,
     "footer_start": ["copyright"],
-    "footer_end": [],
+    "footer_end": ["licence"],
 }

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from functools import partial
+from itertools import zip_longest
 from pathlib import Path
 from typing import Any
 
@@ -16,14 +17,13 @@ import pandas as pd
 from docutils import nodes
 from docutils.statemachine import StringList
 from matplotlib import style
-from matplotlib.axes import Axes
 from matplotlib.figure import Figure
-from sklearn.isotonic import isotonic_regression
+from matplotlib.lines import Line2D
 from sphinx.application import Sphinx
 from sphinx.util.docutils import SphinxDirective
 
 from mmbench.machines import MACHINES, alias_of
-from mmbench.tables.figures.style import COLOURS, DASHES, STYLE, colour, looks, mark
+from mmbench.tables.figures.style import COLOURS, STYLE
 
 FILE = Path(__file__).resolve().parents[2] / "benchmarks" / "results" / "peers.csv"
 NAMES = {
@@ -53,6 +53,15 @@ LINES = {
     "lda": ["data", "n", "d"],
     "programs": ["machine", "kernel"],
     "search": ["machine", "data", "n"],
+}
+#: Questions that `answers` answers, by task.
+QUESTIONS = {
+    "kernel": "[SVM with a kernel](#how-fast-is-the-svm-with-a-kernel)",
+    "classes": "[many classes](#how-fast-are-many-classes-and-predictions)",
+    "linear": "[linear SVM](#how-fast-is-the-linear-svm)",
+    "programs": "[every machine against its general solver]"
+    "(#how-does-each-machine-compare-with-its-general-solver)",
+    "search": "[grid search](#how-fast-is-a-grid-search)",
 }
 Rows = Iterator[list[str]]
 
@@ -111,6 +120,23 @@ def compared(task: str, excess: bool = False) -> Rows:
             row.append(spanned(1e3 * parts["mmbench"].seconds))
             row += [spanned(ratios(parts[name])) for name in others]
         yield row
+
+
+def answers() -> Rows:
+    """Yield one row per task: in how many settings the fastest other package leads, and how far."""
+    yield ["Question", "Settings", "mmbench is slower in", "Fastest other", "Furthest behind"]
+    yield ["---", "---:", "---:", "---:", "---"]
+    for task, question in QUESTIONS.items():
+        table = table_of(task)
+        others = table[(table.contender != "mmbench") & np.isfinite(table.ratio)]
+        setting = ["data", "machine", "n", "d", "C", "gamma"]
+        fastest = others.loc[others.groupby(setting, dropna=False).ratio.idxmin()]
+        slower = fastest[fastest.ratio < 1]
+        worst = fastest.loc[fastest.ratio.idxmin()]
+        where = f"{name_of(worst.contender)}: {name_of(worst.data)}, {worst.n:,} rows"
+        machine = f", {name_of(worst.machine)}" if task == "programs" else ""
+        behind = f"{short(worst.ratio)} ({where}{machine})" if len(slower) else "–"
+        yield [question, str(len(fastest)), str(len(slower)), spanned(fastest.ratio), behind]
 
 
 def tiny(value: float) -> str:
@@ -326,6 +352,7 @@ class Peers(SphinxDirective):
         """Return the table."""
         task, *excess = self.arguments
         special = {
+            "answers": answers,
             "growth": growth,
             "first": first,
             "predictions": predictions,
@@ -369,48 +396,27 @@ def ratios_of(canvas: Figure, task: str) -> None:
 
 
 def draw_growth(canvas: Figure, task: str) -> None:
-    """Draw CPU seconds against the number of rows, with the names at the ends of the lines."""
-    table = table_of(task).dropna(subset=["seconds"])
-    kernels = list(dict.fromkeys(table.kernel))
-    wide = canvas.get_figwidth() > 5
-    shape = (1, len(kernels)) if wide else (len(kernels), 1)
-    canvas.set_figheight(4.2 if wide else 4.2 * len(kernels))
-    for axes, kernel in zip(canvas.subplots(*shape, squeeze=False).ravel(), kernels, strict=True):
-        own = table[table.kernel == kernel]
-        ends = []
-        indices = looks(list(table.contender.unique()))
-        for k, (name, line) in enumerate(own.groupby("contender", sort=False)):
-            line, look = line.sort_values("n"), indices[name]
-            style = {"color": colour(look), "ls": DASHES[k % len(DASHES)]}
-            axes.loglog(line.n, line.seconds, marker=mark(look), ms=3, **style)
-            ends.append((line.n.iloc[-1], line.seconds.iloc[-1], name_of(name), style["color"]))
-        label_ends(axes, ends)
-        sizes = sorted(set(own.n))[::-2]  # labels of all sizes would overlap
-        axes.set_xticks(sizes, [f"{n:,}" for n in sizes])
-        axes.minorticks_off()
-        data = "MNIST, odd or even digits" if kernel == "RBF" else "generated rows, 54 features"
-        axes.set(title=f"{kernel} kernel: {data}", xlabel="training rows n", ylabel="CPU seconds")
-
-
-def label_ends(axes: Axes, ends: list[tuple[float, float, str, str]]) -> None:
-    """Write the names of lines beside their ends, as close as possible without overlaps."""
-    low, high = np.log(axes.get_ylim())
-    left, right = np.log(axes.get_xlim())
-    beside = right + 0.08 * (right - left)
-    ends = sorted(ends, key=lambda end: end[1])
-    step = (high - low) / 22
-    steps = step * np.arange(len(ends))
-    heights = isotonic_regression(np.log([end[1] for end in ends]) - steps) + steps
-    for at, (n, seconds, name, ink) in zip(heights, ends, strict=True):
-        axes.annotate(
-            name,
-            (n, seconds),
-            (np.exp(beside), np.exp(at)),
-            color=ink,
-            va="center",
-            arrowprops={"arrowstyle": "-", "color": ink, "lw": 0.4, "shrinkA": 0, "shrinkB": 2},
-        )
-    axes.set_ylim(np.exp(min(low, heights[0])), np.exp(max(high, heights[-1] + step)))
+    """Draw CPU seconds against the number of rows: one panel per machine, the others in grey."""
+    table = table_of(task).dropna(subset=["seconds"]).sort_values("n")
+    names = list(dict.fromkeys(table.contender))
+    columns = 5 if canvas.get_figwidth() > 5 else 3
+    rows = -(-len(names) // columns)
+    canvas.set_figheight(1.4 * rows + 0.5)
+    panels = canvas.subplots(rows, columns, sharex=True, sharey=True).ravel()
+    for panel, name in zip_longest(panels, names):
+        if name is None:
+            panel.set_axis_off()
+            continue
+        for (contender, kernel), line in table.groupby(["contender", "kernel"], sort=False):
+            own = contender == name
+            style = {"color": COLOURS[kernel == "RBF"] if own else "0.85", "zorder": 2 + own}
+            panel.loglog(line.n, line.seconds, lw=1.6 if own else 0.6, **style)
+        panel.set_title(name_of(name), fontsize="medium")
+        panel.minorticks_off()
+    canvas.supxlabel("training rows n", fontsize="medium")
+    canvas.supylabel("CPU seconds", fontsize="medium")
+    lines = [Line2D([], [], color=COLOURS[k]) for k in (1, 0)]
+    canvas.legend(lines, ["RBF kernel", "linear kernel"], loc="outside upper left", ncols=2)
 
 
 #: Title of each picture, and the function that draws the picture, by task.
