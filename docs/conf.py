@@ -37,6 +37,7 @@ extensions = [
     "peers",
     "measured",
     "published",
+    "sliders",
     "thumbnails",
 ]
 source_suffix = {".md": "markdown", ".rst": "restructuredtext"}
@@ -83,7 +84,7 @@ html_title = "mmbench"
 html_static_path = ["_static"]
 html_favicon = "_static/favicon.svg"
 html_css_files = ["mmbench.css"]
-html_js_files = ["mmbench.js"]
+html_js_files = ["mmbench.js", "sliders.js"]
 # without a default mode, the theme logs a warning
 html_context = {"default_mode": "auto"}
 html_show_sourcelink = False

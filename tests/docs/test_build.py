@@ -126,6 +126,21 @@ def test_tables_fit_the_page_or_keep_the_names_of_their_rows(browser, html):
 
 
 @pytest.mark.slow
+def test_the_slider_moves_the_boundary_and_shows_the_certificate(browser, html):
+    window, seen = browser(), set()
+    window.goto((html / "machines" / "sliders.html").as_uri(), wait_until="load")
+    for machine in ("RMM", "M4"):
+        window.select_option("select[name=machine]", machine)
+        window.select_option("select[name=data]", "two strips")
+        for value in ("0", "8"):
+            window.locator("#sliders input").fill(value)
+            assert "optimal" in window.inner_text("#sliders table")
+            seen.add(window.get_attribute("#sliders path.boundary", "d"))
+    assert len(seen) == 4
+    assert window.faults == []
+
+
+@pytest.mark.slow
 def test_indices_stand_below_their_letters(browser, html):
     """Also without a mathematical font, which browsers on phones may lack."""
     window = browser()
