@@ -29,7 +29,7 @@ from mmbench.jobs.job import Job
 from mmbench.jobs.store import Key, RecordStore, grouped, key_of
 from mmbench.machines import alias_of, machine_class
 from mmbench.machines.base.foreign import ForeignClassifier
-from mmbench.machines.base.search_space import stored_numbers
+from mmbench.memory import stored_numbers
 from mmbench.resources import REFERENCE
 from mmbench.results.cells import METRIC
 from mmbench.results.differences import POWER, Difference
@@ -38,7 +38,7 @@ from mmbench.results.frames import Results
 from mmbench.results.pairwise import difference_of
 from mmbench.results.splits import SECONDS
 from mmbench.results.statistics import LEVEL
-from mmbench.running.memory import Sizes, estimate_bytes
+from mmbench.running.forecast import Sizes, estimate_bytes
 from mmbench.running.progress import duration, readable, seconds_of
 from mmbench.running.runner import made_by_other_sources
 

@@ -53,17 +53,19 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mmbench.errors import Status
-from mmbench.machines.base.estimator import (
-    WeightedClassifier,
+from mmbench.machines.base.estimator import WeightedClassifier, row_weights
+from mmbench.machines.base.parameters import (
+    choice,
     class_weight,
     kernel_scaling,
-    row_weights,
+    parameter,
+    positive,
 )
-from mmbench.machines.base.parameters import choice, parameter, positive
 from mmbench.machines.base.problem import BinaryModel, BinaryProblem, Fit, refused
-from mmbench.machines.base.search_space import MemoryNeeds, SearchSpace
+from mmbench.machines.base.search_space import SearchSpace
 from mmbench.machines.base.threshold import optimal_bias
 from mmbench.machines.kernel_pca import ROWS_PER_FEATURE, gram_by_features
+from mmbench.memory import TrainingSize
 from mmbench.solvers.ridge import FeatureGram, Gram, scaled, solve_path, solve_weights
 
 
@@ -99,12 +101,6 @@ class KLDA(WeightedClassifier):
         prefer={"eta": "large", **WeightedClassifier.search_space.prefer},
         single_precision=False,  # a ridge of 1e-6 is below the rounding errors of float32
     )
-    memory_needs: ClassVar[MemoryNeeds] = MemoryNeeds(
-        gram_copies=2,  # the Gram matrix and its Cholesky factor are stored
-        linear_row_copies=1,
-        weight_copies=1,  # row weights need a weighted copy of the Gram matrix or of the rows
-        rows_per_feature=ROWS_PER_FEATURE,
-    )
 
     eta: float = parameter(
         1e-3, positive(), "Ridge, relative to the mean diagonal entry ``tr(K)/n`` of the matrix."
@@ -125,6 +121,12 @@ class KLDA(WeightedClassifier):
     tol: float = parameter(
         1e-6, positive(), "Maximum relative gap and residual of an optimal solution."
     )
+
+    def bytes_needed(self, size: TrainingSize) -> float:
+        weighted = size.weighted or self.class_weight is not None  # needs a weighted copy
+        if self._in_features(size, ROWS_PER_FEATURE):
+            return size.rows(1 + weighted) + size.covariances(3)
+        return self._gram_bytes(size, 2 + weighted)  # the Gram matrix and its Cholesky factor
 
     def train_path(
         self, problem: BinaryProblem, points: Sequence[Mapping[str, Any]]

@@ -58,10 +58,10 @@ from scipy import sparse
 
 from mmbench.errors import Status
 from mmbench.kernels import Kernel
-from mmbench.machines.base.estimator import WeightedClassifier, class_weight, row_weights
-from mmbench.machines.base.parameters import Param, choice, parameter, positive
+from mmbench.machines.base.estimator import WeightedClassifier, row_weights
+from mmbench.machines.base.parameters import Param, choice, class_weight, parameter, positive
 from mmbench.machines.base.problem import BinaryModel, BinaryProblem, Fit
-from mmbench.machines.base.search_space import MemoryNeeds, SearchSpace
+from mmbench.machines.base.search_space import SearchSpace
 from mmbench.machines.base.variance import dual_bound, primal_objective
 from mmbench.machines.kernel_pca import NO_VARIANCE, spectrum
 from mmbench.machines.svm import (
@@ -74,6 +74,7 @@ from mmbench.machines.svm import (
     svm_dual,
     tolerance,
 )
+from mmbench.memory import TrainingSize
 
 #: The grid of lambda_1 and lambda_2: every second power of two in the range of the paper.
 LAMBDAS = tuple(2.0**k for k in range(-8, -1, 2))
@@ -117,11 +118,6 @@ class LDM(WeightedClassifier):
         prefer={**SVM.search_space.prefer, "lambda_1": "small", "lambda_2": "small"},
         single_precision=False,
     )
-    # `gram_copies` counts the Gram matrix, the Gram matrix of the z_i, its centred copy, its
-    # eigenvectors, two copies of the coordinates, H, and the linear system of Newton steps.
-    memory_needs: ClassVar[MemoryNeeds] = MemoryNeeds(
-        gram_copies=8, linear_gram_copies=4, linear_row_copies=6, rows_per_feature=ROWS_PER_FEATURE
-    )
     gap_tolerance_factor = SVM.gap_tolerance_factor
 
     C: float = parameter(1.0, positive(), "Regularization parameter: penalty on slack.")
@@ -146,6 +142,13 @@ class LDM(WeightedClassifier):
         '"reference" is Clarabel for (D).',
     )
     tol: float = SVM.parameters["tol"]
+
+    def bytes_needed(self, size: TrainingSize) -> float:
+        if self._in_features(size, ROWS_PER_FEATURE):
+            return size.rows(6) + size.covariances(3)
+        # the Gram matrix, the Gram matrix of the z_i, its centred copy, its eigenvectors, two
+        # copies of the coordinates, H, and the linear system of Newton steps
+        return self._gram_bytes(size, 4 if self.kernel == "linear" else 8) + size.rows(3)
 
     def train_path(
         self, problem: BinaryProblem, points: Sequence[Mapping[str, Any]]

@@ -60,11 +60,12 @@ from numpy.typing import NDArray
 from scipy.sparse import issparse
 
 from mmbench.errors import Status
-from mmbench.machines.base.estimator import WeightedClassifier, class_weight, row_weights
-from mmbench.machines.base.parameters import choice, parameter, positive
+from mmbench.machines.base.estimator import WeightedClassifier, row_weights
+from mmbench.machines.base.parameters import choice, class_weight, parameter, positive
 from mmbench.machines.base.problem import BinaryModel, BinaryProblem, Fit, refused
-from mmbench.machines.base.search_space import MemoryNeeds, SearchSpace
+from mmbench.machines.base.search_space import SearchSpace
 from mmbench.machines.kernel_pca import ROWS_PER_FEATURE, gram_by_features
+from mmbench.memory import TrainingSize
 from mmbench.solvers.ridge import (
     FeatureGram,
     Gram,
@@ -130,13 +131,6 @@ class LSSVM(WeightedClassifier):
         # 0.007 at C = 2000
         single_precision=False,
     )
-    memory_needs: ClassVar[MemoryNeeds] = MemoryNeeds(
-        gram_copies=3,  # The Gram matrix K, the product K K and a Cholesky factor are stored.
-        linear_row_copies=3,  # Features and, if reading="empirical", a factor of K K are stored.
-        weight_copies=1,  # Row weights need a weighted copy of the Gram matrix or of the rows.
-        rows_per_feature=ROWS_PER_FEATURE,
-        most_features=MOST_FEATURES,
-    )
     sparse_input = True
     #: Version 2: the EMAMC uses eigenvectors of K if the ridge 1/C is below the rounding errors of
     #: ``K K'``. Version 3: the reference solver of the EMAMC solves a least squares problem.
@@ -165,12 +159,15 @@ class LSSVM(WeightedClassifier):
         """Whether a linear machine makes the same predictions after a translation of all rows."""
         return self.reading == "gram"
 
-    @classmethod
-    def needs_at(cls, params: Mapping[str, Any]) -> MemoryNeeds:
-        needs = cls.memory_needs
-        if params.get("reading") == "empirical":
-            needs = replace(needs, most_features=None)
-        return needs if params.get("class_weight") is None else needs.with_weights()
+    def bytes_needed(self, size: TrainingSize) -> float:
+        weighted = size.weighted or self.class_weight is not None  # needs a weighted copy
+        plain = self.reading != "empirical" and self.solver != "reference"
+        if self.kernel == "linear" and plain and size.is_sparse(MOST_FEATURES):
+            return size.products()
+        if self._in_features(size, ROWS_PER_FEATURE):
+            return size.rows(2 + weighted - plain) + size.covariances(3)
+        # K and a Cholesky factor, and the product K K if reading="empirical"
+        return self._gram_bytes(size, 3 + weighted - plain)
 
     def train_path(
         self, problem: BinaryProblem, points: Sequence[Mapping[str, Any]]

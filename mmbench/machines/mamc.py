@@ -42,11 +42,19 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mmbench.errors import Status
-from mmbench.machines.base.estimator import WeightedClassifier, class_weight, row_weights
-from mmbench.machines.base.parameters import choice, parameter, positive
-from mmbench.machines.base.problem import BinaryModel, BinaryProblem, Fit, PartProblem, expand
-from mmbench.machines.base.search_space import MemoryNeeds, SearchSpace
+from mmbench.machines.base.estimator import WeightedClassifier, row_weights
+from mmbench.machines.base.parameters import choice, class_weight, parameter, positive
+from mmbench.machines.base.problem import (
+    BLOCK_BYTES,
+    BinaryModel,
+    BinaryProblem,
+    Fit,
+    PartProblem,
+    expand,
+)
+from mmbench.machines.base.search_space import SearchSpace
 from mmbench.machines.base.threshold import given_bias, optimal_bias, reference_bias
+from mmbench.memory import TrainingSize
 
 #: The paper's grid of gamma with ``gamma_scaling="per_feature"``.
 GAMMAS = (0.01, 0.1, 0.5, 1, 5, 10, 15, 20, 50, 100, 200, 300, 400, 500, 600, 700)
@@ -91,8 +99,6 @@ class MAMC(WeightedClassifier):
         single_precision=False,
     )
     sparse_input = True
-    # training needs only products with the Gram matrix, and stores no Gram matrix
-    memory_needs: ClassVar[MemoryNeeds] = MemoryNeeds(gram_copies=0)
     version: ClassVar[int] = 2
 
     bias: str = parameter(
@@ -116,6 +122,11 @@ class MAMC(WeightedClassifier):
         "Training scores count as equal if they differ by less than this fraction of the class "
         "sums: scores of repeated rows differ by rounding errors; no threshold may separate them.",
     )
+
+    def bytes_needed(self, size: TrainingSize) -> float:
+        # training needs only products with the Gram matrix, which is computed in blocks
+        blocks = 0.0 if self.kernel == "linear" else min(size.grams(1.5), 2 * BLOCK_BYTES)
+        return self._gram_bytes(size, 0) + blocks
 
     def train_path(
         self, problem: BinaryProblem, points: Sequence[Mapping[str, Any]]

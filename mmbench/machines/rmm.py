@@ -74,16 +74,18 @@ from scipy import sparse
 from mmbench.allowance import time_is_up
 from mmbench.errors import Status, worst
 from mmbench.kernels.matrix import PRECOMPUTED, KernelMatrix, part_of
-from mmbench.machines.base.estimator import (
-    WeightedClassifier,
+from mmbench.machines.base.estimator import WeightedClassifier, row_weights, slack_penalties
+from mmbench.machines.base.parameters import (
+    Param,
+    cache_size,
+    choice,
     class_weight,
     kernel_scaling,
-    row_weights,
-    slack_penalties,
+    parameter,
+    positive,
 )
-from mmbench.machines.base.parameters import Param, choice, parameter, positive
 from mmbench.machines.base.problem import BinaryModel, BinaryProblem, Fit, expand
-from mmbench.machines.base.search_space import MemoryNeeds, SearchSpace, cache_size
+from mmbench.machines.base.search_space import SearchSpace
 from mmbench.machines.svm import (
     GAP_TOLERANCE_FACTOR,
     SVM,
@@ -92,9 +94,11 @@ from mmbench.machines.svm import (
     kernel_values,
     rows_or_gram,
     solve_dual,
+    svm_bytes,
     tolerance,
     train_svm,
 )
+from mmbench.memory import TrainingSize
 from mmbench.solvers.features import solve_in_features
 from mmbench.solvers.result import relative_gap
 from mmbench.solvers.svm_dual.qp import PiecewiseQP, PiecewiseSolution
@@ -166,7 +170,6 @@ class RMM(WeightedClassifier):
             **dict.fromkeys(("B", "B_fraction", "D", "nu"), "small"),
         },
     )
-    memory_needs: ClassVar[MemoryNeeds] = SVM.memory_needs
     sparse_input = translation_invariant = True
     version = SVM.version
     #: Version 3 of ``linear``: problem (13) is solved by the root search. Versions 4 to 6 of
@@ -221,12 +224,10 @@ class RMM(WeightedClassifier):
         after="n_jobs",
     )
 
-    @classmethod
-    def needs_at(cls, params: Mapping[str, Any]) -> MemoryNeeds:
+    def bytes_needed(self, size: TrainingSize) -> float:
         # problem (14) is solved by SMO, even if the kernel is linear
-        parts = params.get("form") == "relaxed"
-        needs = cls.memory_needs
-        return replace(needs, linear_row_copies=None, most_features=None) if parts else needs
+        linear = self.kernel == "linear" and self.form != "relaxed"
+        return svm_bytes(size, linear, self.solver, self.cache_size)
 
     def fit(
         self,

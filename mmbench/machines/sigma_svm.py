@@ -58,18 +58,21 @@ from numpy.typing import NDArray
 from scipy.linalg import lapack
 
 from mmbench.kernels import CHUNK_ROWS
-from mmbench.machines.base.estimator import (
-    WeightedClassifier,
+from mmbench.machines.base.estimator import WeightedClassifier, row_weights
+from mmbench.machines.base.parameters import (
+    Param,
+    choice,
     class_weight,
     kernel_scaling,
-    row_weights,
+    parameter,
+    positive,
 )
-from mmbench.machines.base.parameters import Param, choice, parameter, positive
 from mmbench.machines.base.problem import BinaryModel, BinaryProblem
-from mmbench.machines.base.search_space import MemoryNeeds, SearchSpace
+from mmbench.machines.base.search_space import SearchSpace
 from mmbench.machines.base.variance import dual_bound, primal_objective
 from mmbench.machines.kernel_pca import Spectrum, spectrum, spectrum_of_many
 from mmbench.machines.svm import NATIVE, ROWS_PER_FEATURE, SVM, in_features, tolerance, train_svm
+from mmbench.memory import TrainingSize
 from mmbench.solvers.rows import MappedRows
 
 #: Grid of D. The variances in Sigma are far smaller than 1, and D Sigma is small compared with
@@ -129,11 +132,6 @@ class SigmaSVM(WeightedClassifier):
         # D is near 1
         single_precision=False,
     )
-    # `gram_copies` counts the Gram matrix, the centred Gram matrix, its eigenvectors, two scaled
-    # copies of the eigenvectors, the matrix of (4), and the linear system of Newton steps.
-    memory_needs: ClassVar[MemoryNeeds] = MemoryNeeds(
-        gram_copies=8, linear_gram_copies=3, linear_row_copies=2, rows_per_feature=ROWS_PER_FEATURE
-    )
     translation_invariant = True
     #: Version 3: folds are trained one by one, and a grid search uses float64. Version 4: the lower
     #: bound takes account of directions of small variance, and no longer exceeds the optimum.
@@ -163,6 +161,15 @@ class SigmaSVM(WeightedClassifier):
         "features. The other solvers train the SVM with the kernel (4), as in `SVM`.",
     )
     tol: float = SVM.parameters["tol"]
+
+    def bytes_needed(self, size: TrainingSize) -> float:
+        if self._in_features(size, ROWS_PER_FEATURE):
+            return size.rows(2) + size.covariances(3)
+        # the Gram matrix, the centred Gram matrix and, with row weights, its eigenvectors, two
+        # scaled copies of the eigenvectors, the matrix of (4), and the system of Newton steps
+        weighted = size.weighted or self.class_weight is not None
+        copies = 8 if weighted and self.kernel != "linear" else 5
+        return self._gram_bytes(size, copies) + size.rows(2)
 
     def train_path(
         self, problem: BinaryProblem, points: Sequence[Mapping[str, Any]]

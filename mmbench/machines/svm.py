@@ -51,15 +51,19 @@ from scipy.sparse import issparse
 from mmbench.allowance import time_is_up
 from mmbench.errors import Status
 from mmbench.kernels.matrix import KernelMatrix
-from mmbench.machines.base.estimator import (
-    WeightedClassifier,
+from mmbench.machines.base.estimator import WeightedClassifier, slack_penalties
+from mmbench.machines.base.parameters import (
+    Param,
+    cache_size,
+    choice,
     class_weight,
     kernel_scaling,
-    slack_penalties,
+    parameter,
+    positive,
 )
-from mmbench.machines.base.parameters import Param, choice, parameter, positive
 from mmbench.machines.base.problem import STORED_ROWS, UNPROVEN, BinaryModel, BinaryProblem, Fit
-from mmbench.machines.base.search_space import MemoryNeeds, SearchSpace, cache_size
+from mmbench.machines.base.search_space import SearchSpace
+from mmbench.memory import REFERENCE_GRAMS, TrainingSize, cache_bytes
 from mmbench.solvers.features import solve_in_features
 from mmbench.solvers.result import relative_gap
 from mmbench.solvers.rows import MappedRows
@@ -88,6 +92,9 @@ MANY_FEATURES = 1000
 #: Maximum number of features d for the interior-point method, which factors a d x d matrix per
 #: iteration.
 MOST_FEATURES = 5000
+
+#: Solvers that store the whole Gram matrix; other solvers can compute it in blocks.
+WHOLE_GRAM = ("reference", "libsvm", "sklearn", "highs_ipm", "clarabel", "ecos")
 
 #: If coordinate descent ends with a relative gap of at most MOST_START_GAP, its solution is the
 #: warm start of the next solver. SMO takes longer from a start far from the optimum than from zero.
@@ -159,14 +166,6 @@ class SVM(WeightedClassifier):
         {"C": ("C", tuple(2.0**k for k in range(-5, 16, 2)))},
         tol=1e-3,
     )
-    #: `gram_copies` counts the Gram matrix, and the linear system of Newton steps.
-    memory_needs: ClassVar[MemoryNeeds] = MemoryNeeds(
-        gram_copies=2,
-        linear_row_copies=2,
-        rows_per_feature=ROWS_PER_FEATURE,
-        most_features=MOST_FEATURES,  # coordinate descent
-        in_parts=True,
-    )
     sparse_input = translation_invariant = True
     #: Version 2: SMO uses all rows; rows are no longer removed by shrinking. Version 3: w = 0 is
     #: returned if the solver's objective is not below the objective at w = 0, for example with C
@@ -220,6 +219,9 @@ class SVM(WeightedClassifier):
         if self.solver == "liblinear" and self.kernel != "linear":
             raise ValueError(f"SVM: solver 'liblinear' needs kernel 'linear', not {self.kernel!r}")
 
+    def bytes_needed(self, size: TrainingSize) -> float:
+        return svm_bytes(size, self.kernel == "linear", self.solver, self.cache_size)
+
     def train(self, problem: BinaryProblem, warm: BinaryModel | None = None) -> BinaryModel:
         start = None if warm is None else warm.state
         tol = tolerance(self.tol, len(problem.y))
@@ -227,6 +229,18 @@ class SVM(WeightedClassifier):
             return train_hard_margin(problem, self.solver, tol, self.cache_size, self.max_iter)
         C = slack_penalties(problem, self.C, self.class_weight)
         return train_svm(problem, C, self.solver, tol, start, self.cache_size, self.max_iter)
+
+
+def svm_bytes(size: TrainingSize, linear: bool, solver: str, cache_size: float | None) -> float:
+    """Return an upper bound on the memory of `train_svm` in bytes, beside the data."""
+    if solver in WHOLE_GRAM:
+        return size.grams(REFERENCE_GRAMS)
+    if linear and size.is_sparse(MOST_FEATURES):  # coordinate descent
+        return size.products() + cache_bytes(cache_size)
+    if linear and size.n >= ROWS_PER_FEATURE * size.d:
+        return size.rows(2) + size.covariances(3)
+    # the Gram matrix, and the linear system of Newton steps on all rows
+    return size.in_parts(size.grams(3.5), cache_size)
 
 
 def in_features(problem: BinaryProblem, solver: str = "auto") -> bool:

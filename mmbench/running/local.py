@@ -327,7 +327,7 @@ class _Worker:
         limits, now, status = self.limits, time.monotonic(), None
         reached: dict[str, Any] = {"stage": self.note, "seconds": now - self.since}
         if limits.memory is not None and now >= self.next_look:
-            from mmbench.machines.base.search_space import private_bytes
+            from mmbench.memory import private_bytes
 
             reached["bytes"] = private_bytes(self.process.pid)
             end = time.monotonic()

@@ -26,7 +26,6 @@ from mmbench.running.parcel import MissingData, at_hand
 from mmbench.running.progress import duration, readable
 
 if TYPE_CHECKING:
-    from mmbench.jobs.prepare import Prepared
     from mmbench.jobs.record import Choice
     from mmbench.machines.base.problem import Fit
 
@@ -156,12 +155,14 @@ def _run(job: Job, context: Context, clock: Clock) -> tuple[Status, dict[str, An
     from mmbench.jobs.prepare import prepare
     from mmbench.jobs.train import job_seeds, train
     from mmbench.running.cluster import Spread
+    from mmbench.running.forecast import sizes_of_data, threads_that_fit
 
     seeds = job_seeds(job)
     with clock.stage("preparation"):
         places = job, context.data, context.mirror
         data = prepare(*(at_hand(*places) if context.remote else places))
-    threads = _threads(job, data, context)
+    share, limit = context.memory_share, context.limits.memory
+    threads = threads_that_fit(job, sizes_of_data(data), context.threads, share, limit)
     spread = Spread(context.scheduler, data.class_counts, context.limits)
     machine, selection = train(job, data, context.inherited, threads, seeds, clock, spread)
     clock.cpu["training"] += sum(spread.backend.cpu_seconds) if spread.backend else 0.0
@@ -192,23 +193,3 @@ def _run(job: Job, context: Context, clock: Clock) -> tuple[Status, dict[str, An
         "reason": doubts(machine.fits_),
     }
     return worst(fit.status for fit in machine.fits_), content, arrays
-
-
-def _threads(job: Job, data: Prepared, context: Context) -> int:
-    """Return the largest number of threads that the memory allows, up to `context.threads`.
-
-    Raises NotEnoughMemory if the job needs more than the free memory even with one thread.
-    """
-    from mmbench.machines.base.search_space import ADVICE, stored_numbers
-    from mmbench.running import memory  # not needed by the process that starts a run
-
-    n_test, n_rest = len(data.y_test), len(data.y_pool) - len(data.y_train)
-    n_raw, n_stored = data.split["n_features"], stored_numbers(data.X_train)
-    sizes = memory.Sizes(data.class_counts, n_test, data.X_train.shape[1], n_raw, n_rest, n_stored)
-    free, limit = memory.budget_bytes(context.memory_share), context.limits.memory
-    if (need := memory.estimate_bytes(job, sizes)) > free:
-        amounts = f"{readable(need)} of memory, {readable(free)} may be used"
-        raise NotEnoughMemory(f"needs about {amounts}; {ADVICE}")
-    # If the estimate exceeds the memory limit of the job, but not the free memory, the job runs
-    # with one thread, since the estimate is an upper bound and the job may need less memory.
-    return memory.threads_that_fit(job, sizes, context.threads, min(free, limit or free)) or 1

@@ -12,13 +12,13 @@ import pandas as pd
 import pytest
 from helpers.planned import config_names, full_plan
 
+from mmbench import memory
 from mmbench.commands.dry_run import reference_seconds, sizes_of
 from mmbench.config.read import load_config
 from mmbench.jobs.store import key_of
-from mmbench.machines.base import search_space as free_memory
 from mmbench.resources import CONFIGS, REFERENCE
 from mmbench.results.splits import SECONDS
-from mmbench.running.memory import estimate_bytes
+from mmbench.running.forecast import estimate_bytes
 
 LINE = re.compile(r"\| `(\w+)` \| (\d+) \| (?:(\d+) (min|s)|not yet run) \| ([\d.]+) GiB \|")
 SETS = re.compile(r"(nightly|weekly|monthly) set takes ([\d.]+) CPU hours")
@@ -33,13 +33,13 @@ def test_every_experiment_has_a_line():
 
 @pytest.mark.parametrize("name", config_names())
 def test_lines_are_what_a_dry_run_estimates(name: str, monkeypatch):
-    monkeypatch.setattr(free_memory, "available_bytes", lambda: 2**40)  # lack of it is no cost
-    n_jobs, time, unit, memory = COSTS[name]
+    monkeypatch.setattr(memory, "available_bytes", lambda: 2**40)  # lack of it is no cost
+    n_jobs, time, unit, stated_memory = COSTS[name]
     jobs = full_plan(name)
     assert len(jobs) == int(n_jobs)
     largest = {(job.dataset, job.kernel, job.degree, job.column): job for job in jobs}.values()
     most = max(estimate_bytes(job, sizes_of(job), 2) for job in largest) / 2**30
-    assert float(memory) == pytest.approx(most, abs=0.06, rel=0.03)
+    assert float(stated_memory) == pytest.approx(most, abs=0.06, rel=0.03)
     seconds = reference_seconds(REFERENCE / name)
     if not seconds:
         assert name in NOT_RUN

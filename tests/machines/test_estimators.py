@@ -5,7 +5,6 @@ from __future__ import annotations
 import pickle
 import subprocess
 import sys
-import tracemalloc
 from dataclasses import replace
 
 import numpy as np
@@ -18,9 +17,7 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from mmbench.errors import FINISHED, UserError
-from mmbench.kernels import Kernel
 from mmbench.machines import MACHINES, machine_class
-from mmbench.machines.base.problem import BinaryProblem
 
 #: Checks that machines do not pass, and why.
 COSTS = "weights of classes count errors on training rows, and new rows are unlike them here"
@@ -162,23 +159,3 @@ def test_completion_offers_machines_and_results_before_they_are_imported():
 def test_an_unknown_machine_is_named_with_the_nearest():
     with pytest.raises(UserError, match="did you mean 'svm'"):
         machine_class("swm")
-
-
-@pytest.mark.parametrize("kernel", ["rbf", "linear"])
-@pytest.mark.parametrize("name", ["fsvm", "sigma_svm", "klda", "lssvm", "rmm", "svm", "rsvm_plus"])
-def test_a_training_holds_no_more_than_it_states(name, kernel):
-    """Rows in general position, so that a kernel's space has as many dimensions as rows; weighted,
-    which takes more."""
-    random = np.random.RandomState(0)
-    X = random.normal(size=(700, 8))
-    y = np.where(X[:, 0] + random.normal(size=len(X)) > 0, 1.0, -1.0)
-    weights = random.uniform(0.5, 2.0, size=len(X))
-    machine = machine_class(name)(kernel=kernel, gamma=0.2, tol=1e-3)
-    stated = machine.memory_needs.with_weights().copies(kernel)
-    few, kernel = slice(50), Kernel(kernel, gamma=0.2)
-    machine.train(BinaryProblem(X[few], y[few], kernel, weights=weights[few]))  # compiles
-    tracemalloc.start()
-    machine.train(BinaryProblem(X, y, kernel, weights=weights))
-    _, peak = tracemalloc.get_traced_memory()
-    tracemalloc.stop()
-    assert peak <= (stated + 0.25) * 8 * len(X) ** 2

@@ -11,9 +11,10 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.preprocessing import scale
 from sklearn.svm import LinearSVC
 
+from mmbench import memory
 from mmbench.errors import NotEnoughMemory, Status
 from mmbench.machines import MPM, MRSVM, SVM
-from mmbench.machines.base import search_space
+from mmbench.memory import TrainingSize
 from mmbench.solvers import clarabel_, libsvm_
 
 
@@ -65,10 +66,10 @@ def test_libsvm_official_names_its_extra_and_refuses_row_weights(data, monkeypat
 
 @pytest.mark.parametrize("solver", ["libsvm", "sklearn", "clarabel"])
 def test_a_solver_that_stores_the_whole_matrix_is_refused_without_memory(solver, monkeypatch):
-    monkeypatch.setattr(search_space, "available_bytes", lambda: 2 * 10**9)
-    SVM().check_memory(20_000, 10)  # in parts
+    monkeypatch.setattr(memory, "available_bytes", lambda: 2 * 10**9)
+    SVM().check_memory(TrainingSize(20_000, 10))  # in parts
     with pytest.raises(NotEnoughMemory, match="20000 rows"):
-        SVM(solver=solver).check_memory(20_000, 10)
+        SVM(solver=solver).check_memory(TrainingSize(20_000, 10))
 
 
 def test_mrsvm_by_ecos_has_the_same_objective(data):

@@ -302,11 +302,10 @@ def test_a_training_that_is_asked_to_stop_leaves_the_certificate_of_its_worst_pa
 
 
 def test_memory_is_asked_for_before_it_is_taken(job, context, monkeypatch):
-    from mmbench.machines.base import estimator as trainer
-    from mmbench.machines.base import search_space as free_memory
+    from mmbench import memory
 
-    monkeypatch.setattr(trainer, "LEAST_CHECKED_BYTES", 0)
-    monkeypatch.setattr(free_memory, "allowed_bytes", lambda: 1000.0)
+    monkeypatch.setattr(memory, "LEAST_CHECKED_BYTES", 0)
+    monkeypatch.setattr(memory, "allowed_bytes", lambda: 1000.0)
     job = replace(job, machine="lssvm", grid=())
     context = replace(context, limits=Limits(memory=1e9))
     record, _ = execute(job, context)

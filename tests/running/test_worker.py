@@ -14,7 +14,7 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.svm import SVC
 
 from mmbench.commands.dry_run import dry_run, sizes_of
-from mmbench.errors import Status, UserError
+from mmbench.errors import NotEnoughMemory, Status, UserError
 from mmbench.jobs import evaluate
 from mmbench.jobs.job import DatasetRef, SelectRef
 from mmbench.jobs.limits import Limits
@@ -22,9 +22,11 @@ from mmbench.jobs.prepare import prepare
 from mmbench.jobs.record import is_done
 from mmbench.jobs.train import job_seeds, make_machine, own_part, rehearse
 from mmbench.machines import FSVM, KLDA, MACHINES, MMRM, SVM, SigmaSVM
-from mmbench.running import memory
+from mmbench.machines.mmrm.mmrm import PROGRAM_BYTES as MMRM_BYTES
+from mmbench.memory import TrainingSize
+from mmbench.running import forecast
+from mmbench.running.forecast import DATA_COPIES, Sizes, estimate_bytes, threads_that_fit
 from mmbench.running.local import LocalExecutor
-from mmbench.running.memory import Sizes, estimate_bytes, threads_that_fit
 from mmbench.running.worker import Context, execute
 
 
@@ -204,7 +206,7 @@ class TestFailures:
     def test_a_job_too_large_for_memory_is_refused_before_it_starts(
         self, job, context, monkeypatch
     ):
-        monkeypatch.setattr(memory, "budget_bytes", lambda share: 2**20)
+        monkeypatch.setattr(forecast, "available_bytes", lambda: 2**20)
         record, _ = execute(job, context)
         assert record["status"] == Status.MEMORY_LIMIT
         assert "needs about" in record["reason"]
@@ -231,7 +233,7 @@ class TestMemory:
 
     def test_a_pair_of_mnist_takes_its_gram_matrix(self, job):
         fixed = replace(job, grid=(), machine="klda")
-        gram = KLDA.memory_needs.gram_copies * 8 * self.MNIST.largest_pair**2
+        gram = KLDA().bytes_needed(TrainingSize(self.MNIST.largest_pair, 80))
         assert gram < estimate_bytes(fixed, self.MNIST) < gram + 2 * 2**30
 
     def test_parts_of_a_matrix_take_what_the_user_gives(self, job):
@@ -248,34 +250,27 @@ class TestMemory:
         assert estimate_bytes(job, sizes) < 4 * 2**30
 
     def test_threads_are_given_up_before_the_job_is(self, job):
-        one, two = (estimate_bytes(job, self.MNIST, threads) for threads in (1, 2))
+        fixed = replace(job, grid=(), params=(("cache_size", 100),))
+        one, two = (estimate_bytes(fixed, self.MNIST, threads) for threads in (1, 2))
         assert one < two
-        assert threads_that_fit(job, self.MNIST, 2, two) == 2
-        assert threads_that_fit(job, self.MNIST, 2, two - 1) == 1
-        assert threads_that_fit(job, self.MNIST, 2, one - 1) == 0
+        assert threads_that_fit(fixed, self.MNIST, 2, limit=two) == 2
+        assert threads_that_fit(fixed, self.MNIST, 2, limit=two - 1) == 1
+        assert threads_that_fit(fixed, self.MNIST, 2, limit=one - 1) == 1  # it may need less
+        with pytest.raises(NotEnoughMemory, match=r"GiB of memory, .* may be used; use fewer rows"):
+            threads_that_fit(fixed, self.MNIST, 2, share=0.0)
 
     def test_a_machine_says_how_many_copies_of_the_matrix_it_makes(self, job):
         fixed = replace(job, grid=(), machine="sigma_svm")
         more = estimate_bytes(fixed, self.MNIST) - estimate_bytes(
             replace(fixed, machine="klda"), self.MNIST
         )
-        assert (
-            more
-            == (SigmaSVM.memory_needs.gram_copies - KLDA.memory_needs.gram_copies)
-            * 8
-            * self.MNIST.largest_pair**2
-        )
+        pair = TrainingSize(self.MNIST.largest_pair, 80)
+        assert more == SigmaSVM().bytes_needed(pair) - KLDA().bytes_needed(pair) > 0
 
-    def test_parts_of_the_matrix_count_up_to_the_most_that_a_machine_takes(self, job):
-        mmrm = replace(job, grid=(), machine="mmrm")
-        mamc = replace(mmrm, machine="mamc")  # no matrix
-        large, small = self.MNIST, Sizes((200, 200), 100, 5, 5)
-        grams = MMRM.memory_needs.gram_copies * 8
-        parts = estimate_bytes(mmrm, large) - estimate_bytes(mamc, large)
-        most = MMRM.memory_needs.part_bytes
-        assert most < parts < most + grams * large.largest_pair**2  # the matrix need not be stored
-        parts = estimate_bytes(mmrm, small) - estimate_bytes(mamc, small)
-        assert parts == (12 * 8 + grams) * 400**2
+    def test_parts_of_the_matrix_count_up_to_the_most_that_a_machine_takes(self):
+        most, size = MMRM_BYTES, TrainingSize(self.MNIST.largest_pair, 80)
+        assert most < MMRM().bytes_needed(size) < most + size.grams(1)  # which need not be stored
+        assert MMRM().bytes_needed(TrainingSize(400, 5)) == 13 * 8 * 400**2
 
     @pytest.mark.parametrize(
         "machine", ["lda", "mpm", "mempm", "m4", "svm", "klda", "sigma_svm", "mmrm", "rmm"]
@@ -289,7 +284,7 @@ class TestMemory:
 
     def test_pairs_that_are_trained_jointly_take_the_matrix_of_all_rows(self, job):
         fixed, ten = replace(job, grid=(), machine="fsvm"), Sizes((500,) * 10, 100, 9, 9)
-        gram = FSVM.memory_needs.gram_copies * 8 * 5000**2
+        gram = FSVM(kernel="rbf").bytes_needed(TrainingSize(5000, 9))
         assert gram < estimate_bytes(fixed, ten) < gram + 2**30
         pair = replace(ten, class_counts=(2500, 2500))
         assert estimate_bytes(fixed, pair, 8) == estimate_bytes(fixed, pair, 1)
@@ -297,7 +292,7 @@ class TestMemory:
     def test_inner_splits_of_pairs_that_are_trained_jointly_run_in_threads(self, job):
         fsvm, sizes = replace(job, machine="fsvm"), Sizes((1000,) * 3, 100, 9, 9)
         two, five = (estimate_bytes(fsvm, sizes, threads) for threads in (2, 5))
-        assert five - two > 3 * FSVM.memory_needs.gram_copies * 8 * 2000**2
+        assert five - two > 3 * FSVM(kernel="rbf").bytes_needed(TrainingSize(2000, 9))
         rest = replace(fsvm, select=SelectRef(folds=None))
         few, many = (estimate_bytes(rest, replace(sizes, n_rest=n)) for n in (0, 8000))
         assert many - few > 2 * 8 * (11_000**2 - 3000**2)  # gamma has two values
@@ -318,7 +313,7 @@ class TestMemory:
             estimate_bytes(replace(job, grid=()), Sizes((100, 100), 50, 10, 20, n_rest))
             for n_rest in (0, 10**6)
         )
-        assert large - small == 8 * 10**6 * (memory.DATA_COPIES * 10 + 20)
+        assert large - small == 8 * 10**6 * (DATA_COPIES * 10 + 20)
 
     def test_few_rows_of_many_columns_need_one(self, job):
         linear = replace(job, grid=(), kernel="linear")

@@ -7,33 +7,33 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from mmbench.errors import Status
+from mmbench.memory import TrainingSize
 
 if TYPE_CHECKING:
     from mmbench.machines.base.estimator import PairwiseClassifier as PairwiseClassifier
     from mmbench.machines.base.estimator import WeightedClassifier as WeightedClassifier
-    from mmbench.machines.base.estimator import class_weight as class_weight
-    from mmbench.machines.base.estimator import kernel_parameter as kernel_parameter
     from mmbench.machines.base.estimator import row_weights as row_weights
     from mmbench.machines.base.parameters import Param as Param
     from mmbench.machines.base.parameters import choice as choice
+    from mmbench.machines.base.parameters import class_weight as class_weight
+    from mmbench.machines.base.parameters import kernel_parameter as kernel_parameter
     from mmbench.machines.base.parameters import parameter as parameter
     from mmbench.machines.base.parameters import positive as positive
     from mmbench.machines.base.problem import BinaryModel as BinaryModel
     from mmbench.machines.base.problem import BinaryProblem as BinaryProblem
     from mmbench.machines.base.problem import Fit as Fit
     from mmbench.machines.base.problem import judged as judged
-    from mmbench.machines.base.search_space import MemoryNeeds as MemoryNeeds
     from mmbench.machines.base.search_space import SearchSpace as SearchSpace
 
 #: Names exported by each module of this package.
 _NAMES = {
-    "estimator": "PairwiseClassifier WeightedClassifier class_weight kernel_parameter row_weights",
-    "parameters": "Param choice parameter positive",
+    "estimator": "PairwiseClassifier WeightedClassifier row_weights",
+    "parameters": "Param choice class_weight kernel_parameter parameter positive",
     "problem": "BinaryModel BinaryProblem Fit judged",
-    "search_space": "MemoryNeeds SearchSpace",
+    "search_space": "SearchSpace",
 }
 
-__all__ = ["Status"]
+__all__ = ["Status", "TrainingSize"]
 __all__ += [name for names in _NAMES.values() for name in names.split()]
 
 

@@ -16,7 +16,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from copy import copy
 from dataclasses import replace
-from functools import partial, wraps
+from functools import wraps
 from importlib.metadata import PackageNotFoundError, metadata
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, ClassVar, Self
@@ -38,7 +38,7 @@ from sklearn.utils.validation import (
 
 from mmbench.allowance import Allowance, allowed, blas_threads_for, delayed, time_is_up, within
 from mmbench.errors import NotEnoughMemory, worst
-from mmbench.kernels import KERNELS, Kernel, variance
+from mmbench.kernels import Kernel, variance
 from mmbench.kernels.matrix import (
     PRECOMPUTED,
     KernelLike,
@@ -48,7 +48,14 @@ from mmbench.kernels.matrix import (
     is_semidefinite,
     part_of,
 )
-from mmbench.machines.base.parameters import Declared, Param, choice, parameter, positive
+from mmbench.machines.base.parameters import (
+    Declared,
+    Param,
+    choice,
+    kernel_parameter,
+    parameter,
+    positive,
+)
 from mmbench.machines.base.problem import (
     FEW_ROWS,
     BinaryModel,
@@ -62,14 +69,7 @@ from mmbench.machines.base.problem import (
     out_of_time,
     warn_unless_solved,
 )
-from mmbench.machines.base.search_space import (
-    LEAST_CHECKED_BYTES,
-    MemoryNeeds,
-    SearchSpace,
-    cache_bytes,
-    check_free_memory,
-    stored_numbers,
-)
+from mmbench.machines.base.search_space import SearchSpace
 from mmbench.machines.base.voting import (
     UNLABELLED,
     class_pairs,
@@ -79,6 +79,7 @@ from mmbench.machines.base.voting import (
     resolve_votes,
     votes,
 )
+from mmbench.memory import REFERENCE_GRAMS, TrainingSize, check_free_memory, stored_numbers
 from mmbench.solvers.result import native_statuses
 
 #: Largest valid sample weight. Products of weights above LARGEST_WEIGHT may overflow in double
@@ -88,38 +89,6 @@ LARGEST_WEIGHT = 1e100
 #: With a linear kernel, an error is raised if the largest magnitude of a feature value is positive
 #: and below LEAST_FEATURE. Products of smaller values underflow in double precision.
 LEAST_FEATURE = 1e-150
-
-
-def kernel_parameter(default: str = "rbf", more: str = "") -> Any:
-    """Declare the parameter `kernel`, with `more` appended to the parameter's documentation."""
-    return parameter(
-        default,
-        Param(numeric=False, choices=(*KERNELS, PRECOMPUTED), function=True),
-        'Kernel: ``u\'v`` ("linear"), ``(1 + u\'v)**degree`` ("poly") or '
-        '``exp(-gamma ||u - v||^2)`` ("rbf"). With "precomputed", X is the kernel matrix, of shape '
-        "(n_samples, n_samples) in `fit` and (n_rows, n_samples) in `predict`. A function takes X "
-        f"and Z and returns their kernel matrix.{more}",
-    )
-
-
-def kernel_scaling() -> Any:
-    """Declare the parameter `kernel_scaling`; some papers scale the polynomial kernel."""
-    return parameter(
-        "none",
-        choice("none", "trace"),
-        'Scaling: "trace" divides ``poly`` by the mean of k(x, x) over the training rows.',
-        after="degree",
-    )
-
-
-def class_weight(after: str = "C") -> Any:
-    """Declare the parameter `class_weight`."""
-    return parameter(
-        None,
-        Param(numeric=False, choices=("balanced",), optional=True, mapping=True),
-        'Factors of row weights by class: a dict, or "balanced", ``n / (2 n_class)`` in each pair.',
-        after=after,
-    )
 
 
 if TYPE_CHECKING:
@@ -168,16 +137,14 @@ class PairwiseClassifier(Declared, Estimator):
     """Base class of the machines: binary training, extended to several classes by one-vs-one.
 
     A subclass declares its parameters (see `parameter`) and implements `train` or `train_path`. A
-    subclass may override `train_path` to share computations between grid points, and `train_folds`
-    to share computations between cross-validation folds. A subclass may override the following
-    class attributes:
+    subclass may override `train_path` to share computations between grid points, `train_folds` to
+    share computations between cross-validation folds, and `bytes_needed`, which states the memory
+    of a training. A subclass may override the following class attributes:
 
     - ``kernels``: names of the kernels for which the machine is defined. If `kernels` contains a
       nonlinear kernel, the machine also accepts kernel matrices and kernel functions.
 
     - ``search_space``: default grid search of the machine, a `SearchSpace`.
-
-    - ``memory_needs``: memory footprint of a training, a `MemoryNeeds`.
 
     - ``sparse_input``: whether sparse features are accepted. Sparse features are never converted to
       a dense array.
@@ -232,7 +199,6 @@ class PairwiseClassifier(Declared, Estimator):
         {"gamma": ("gamma", tuple(2.0**k for k in range(-15, 4, 2)))},  # libsvm's guide
         prefer={"C": "small", "gamma": "small", "degree": "small"},
     )
-    memory_needs: ClassVar[MemoryNeeds] = MemoryNeeds()
     sparse_input: ClassVar[bool] = False
     translation_invariant: ClassVar[bool] = False
     convex_on_any_matrix: ClassVar[bool] = False
@@ -487,10 +453,12 @@ class PairwiseClassifier(Declared, Estimator):
         for problem in problems:
             yield self.train_path(problem, points)
 
-    @classmethod
-    def needs_at(cls, params: Mapping[str, Any]) -> MemoryNeeds:
-        """Return the memory footprint of a training with the given parameters."""
-        return cls.memory_needs
+    def bytes_needed(self, size: TrainingSize) -> float:
+        """Return an upper bound on the memory of a training in bytes, beside the data.
+
+        By default, the training stores the Gram matrix.
+        """
+        return self._gram_bytes(size, 1)
 
     @property
     def gap_tolerance(self) -> float:
@@ -656,8 +624,8 @@ class PairwiseClassifier(Declared, Estimator):
         parts = [pair_rows(labels, i, j) for i, j in pairs]
         rows = [index for index, _ in parts]
         largest = max(map(len, rows))
-        stored = stored_numbers(X)
-        machines[0].check_memory(largest, X.shape[1], weights is not None, stored)
+        size = TrainingSize(largest, X.shape[1], stored_numbers(X), weights is not None)
+        machines[0].check_memory(size)
 
         def problem(k: int) -> BinaryProblem:
             index, classes = rows[k], tuple(self.classes_[list(pairs[k])])
@@ -689,21 +657,24 @@ class PairwiseClassifier(Declared, Estimator):
             models = Parallel(n_jobs=self.n_jobs, prefer="threads")(calls)
             self._store(X, labels, rows, without_false_bounds(models, indefinite, rows))
 
-    def check_memory(
-        self, n_rows: int, n_features: int, weighted: bool = False, n_stored: float | None = None
-    ) -> None:
+    def check_memory(self, size: TrainingSize) -> None:
         """Raise NotEnoughMemory if training a pair of classes needs more memory than is free."""
-        needs, shape = self.needs_at(vars(self)), (n_rows, n_features)
-        needs = needs.with_weights() if weighted else needs
-        by_reference = needs.by_reference(self.solver)
-        stated = partial(
-            needs.training_bytes, self.kernel, shape, by_reference=by_reference, n_stored=n_stored
-        )
-        if stated() > LEAST_CHECKED_BYTES:
-            needed = stated(cache_bytes=cache_bytes(getattr(self, "cache_size", None)))
-            task = f"{type(self).__name__} on {n_rows} rows with kernel {self.kernel!r}"
-            task += f" and solver {self.solver!r}" if by_reference else ""
-            check_free_memory(task, needed)
+        task = f"{type(self).__name__} on {size.n} rows with kernel {self.kernel!r}"
+        task += f" and solver {self.solver!r}" if self.solver != "auto" else ""
+        check_free_memory(task, self.bytes_needed(size))
+
+    def _in_features(self, size: TrainingSize, rows_per_feature: int = 0) -> bool:
+        """Return whether a training uses the features in place of the Gram matrix."""
+        linear = self.kernel == "linear" and self.solver != "reference"
+        return linear and size.n >= rows_per_feature * size.d
+
+    def _gram_bytes(self, size: TrainingSize, copies: int) -> float:
+        """Return the memory of n x n arrays and of vectors of length n.
+
+        Reference solvers need at least REFERENCE_GRAMS arrays.
+        """
+        least = REFERENCE_GRAMS if self.solver == "reference" else 0
+        return size.grams(max(copies, least)) + size.rows(0)
 
     @contextmanager
     def failures_named(self, gram: NDArray | None) -> Iterator[NDArray | None]:

@@ -19,8 +19,9 @@ from sklearn.base import clone, is_classifier
 
 from mmbench.errors import Status, UserError, listed
 from mmbench.machines.base.problem import Fit
-from mmbench.machines.base.search_space import MemoryNeeds, SearchSpace
+from mmbench.machines.base.search_space import SearchSpace
 from mmbench.machines.base.voting import class_pairs
+from mmbench.memory import TrainingSize
 from mmbench.plugins import estimator_maker, in_declared_types
 
 #: Declaration of a parameter of a foreign classifier. Every value is valid here (`problem` returns
@@ -69,7 +70,6 @@ class ForeignClassifier:
     defaults: ClassVar[dict[str, Any]]
     kernels: ClassVar[tuple[str, ...]] = ("linear", "poly", "rbf")
     search_space: ClassVar[SearchSpace] = SearchSpace()
-    memory_needs: ClassVar[MemoryNeeds] = MemoryNeeds(gram_copies=0)
     version: ClassVar[int] = 1
     kernel_versions: ClassVar[Mapping[str, int]] = MappingProxyType({})
     gap_tolerance: ClassVar[float] = float("inf")
@@ -88,10 +88,9 @@ class ForeignClassifier:
         self.estimator.set_params(**in_declared_types(params, self.defaults))
         return self
 
-    @classmethod
-    def needs_at(cls, params: Mapping[str, Any]) -> MemoryNeeds:
-        """Return a memory footprint of zero, since a foreign classifier's footprint is unknown."""
-        return cls.memory_needs
+    def bytes_needed(self, size: TrainingSize) -> float:
+        """Return 0, since the memory of a foreign classifier is unknown."""
+        return 0.0
 
     def fit(self, X: NDArray, y: NDArray) -> Self:
         """Fit the foreign classifier."""

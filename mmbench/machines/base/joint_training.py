@@ -11,6 +11,7 @@ from mmbench.kernels.matrix import given_gram
 from mmbench.machines.base.estimator import PairwiseClassifier, row_weights, without_false_bounds
 from mmbench.machines.base.problem import BinaryModel, BinaryProblem, out_of_time
 from mmbench.machines.base.voting import class_pairs, pair_rows
+from mmbench.memory import TrainingSize
 
 
 class JointClassifier(PairwiseClassifier):
@@ -51,7 +52,7 @@ class JointClassifier(PairwiseClassifier):
             raise ValueError(f"{problem}; select with scope 'global'")
         machine = self.with_params(params)
         machine._check_parameters()
-        machine.check_memory(len(X), X.shape[1], weights is not None)
+        machine.check_memory(TrainingSize(*X.shape, None, weights is not None))
         kernel, gram = machine.kernel_for(X, weights), given_gram(self.kernel, X)
         rows = X if gram is None else gram
         data = BinaryProblem(rows, np.ones(len(X)), kernel, gram, tuple(self.classes_), weights)

@@ -21,6 +21,8 @@ from typing import Any, ClassVar, dataclass_transform
 import numpy as np
 
 from mmbench.errors import did_you_mean
+from mmbench.kernels import KERNELS
+from mmbench.kernels.matrix import PRECOMPUTED
 
 
 def parameter(default: Any, valid: "Param", doc: str, after: str | None = None) -> Any:
@@ -148,6 +150,52 @@ def positive(**options: Any) -> Param:
 def choice(*words: str) -> Param:
     """Return a `Param` whose valid values are the given strings."""
     return Param(numeric=False, choices=words)
+
+
+def kernel_parameter(default: str = "rbf", more: str = "") -> Any:
+    """Declare the parameter `kernel`, with `more` appended to the parameter's documentation."""
+    return parameter(
+        default,
+        Param(numeric=False, choices=(*KERNELS, PRECOMPUTED), function=True),
+        'Kernel: ``u\'v`` ("linear"), ``(1 + u\'v)**degree`` ("poly") or '
+        '``exp(-gamma ||u - v||^2)`` ("rbf"). With "precomputed", X is the kernel matrix, of shape '
+        "(n_samples, n_samples) in `fit` and (n_rows, n_samples) in `predict`. A function takes X "
+        f"and Z and returns their kernel matrix.{more}",
+    )
+
+
+def kernel_scaling() -> Any:
+    """Declare the parameter `kernel_scaling`; some papers scale the polynomial kernel."""
+    return parameter(
+        "none",
+        choice("none", "trace"),
+        'Scaling: "trace" divides ``poly`` by the mean of k(x, x) over the training rows.',
+        after="degree",
+    )
+
+
+def class_weight(after: str = "C") -> Any:
+    """Declare the parameter `class_weight`."""
+    return parameter(
+        None,
+        Param(numeric=False, choices=("balanced",), optional=True, mapping=True),
+        'Factors of row weights by class: a dict, or "balanced", ``n / (2 n_class)`` in each pair.',
+        after=after,
+    )
+
+
+def cache_size() -> Any:
+    """Declare the parameter `cache_size`, the memory for kernel values in training."""
+    return parameter(
+        None,
+        positive(optional=True),
+        "Memory for kernel values in MB (10^6 bytes) in the training of a pair of classes; by "
+        "default an eighth of the free memory, at most 1000 MB. A kernel matrix of up to 3000 "
+        "rows, or of ``rbf`` with up to 64 features, is stored if it fits into this memory; of "
+        "another kernel matrix, some rows are stored. Blocks of the kernel matrix use up to 10 MB "
+        "in any case. The solution does not depend on this parameter.",
+        after="tol",
+    )
 
 
 @dataclass(frozen=True, kw_only=True)

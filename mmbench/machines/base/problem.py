@@ -17,7 +17,7 @@ from sklearn.exceptions import ConvergenceWarning
 from mmbench.errors import FINISHED, SEVERITY, Status
 from mmbench.kernels import Kernel, moved, row_squares, sparse_centre
 from mmbench.kernels.matrix import KernelMatrix, KernelRows, LazyGram, submatrix
-from mmbench.machines.base.search_space import cache_bytes
+from mmbench.memory import cache_bytes
 from mmbench.solvers.result import relative_gap
 
 #: For at most STORED_ROWS training rows, the whole kernel matrix is stored, unless `cache_size` is
@@ -90,7 +90,7 @@ class BinaryProblem:
         Parameters
         ----------
         cache_size : float or None
-            Memory for kernel values in MB; see `mmbench.machines.base.search_space`.
+            Memory for kernel values in MB; see `mmbench.memory.cache_bytes`.
         """
         if self.given_gram is not None:
             return self.given_gram

@@ -75,11 +75,18 @@ from numpy.typing import NDArray
 
 from mmbench.errors import Status
 from mmbench.kernels.matrix import KernelLike
-from mmbench.machines.base.estimator import WeightedClassifier, class_weight, kernel_parameter
+from mmbench.machines.base.estimator import WeightedClassifier
 from mmbench.machines.base.joint_training import JointClassifier, JointProblem
-from mmbench.machines.base.parameters import Param, choice, parameter, positive
+from mmbench.machines.base.parameters import (
+    Param,
+    choice,
+    class_weight,
+    kernel_parameter,
+    parameter,
+    positive,
+)
 from mmbench.machines.base.problem import BinaryModel, Fit
-from mmbench.machines.base.search_space import MemoryNeeds, SearchSpace
+from mmbench.machines.base.search_space import SearchSpace
 from mmbench.machines.base.voting import pair_rows
 from mmbench.machines.fsvm.alternation import alternate
 from mmbench.machines.fsvm.optimum import solve_pair, solve_pairs
@@ -92,6 +99,7 @@ from mmbench.machines.fsvm.pair_svms import (
 )
 from mmbench.machines.kernel_pca import Spectrum, spectrum
 from mmbench.machines.svm import FEW_ROWS, SVM
+from mmbench.memory import TrainingSize
 
 #: Default fraction of the variance explained by the principal components of a kernel machine, as in
 #: the authors' code.
@@ -146,10 +154,6 @@ class FSVM(WeightedClassifier, JointClassifier):
     True
     """
 
-    # `gram_copies` counts the kernel matrix, its components and eigenvectors, five transformed
-    # copies of the components, and the Gram matrix of an SVM. With a linear kernel, the number of
-    # components is at most the number of features.
-    memory_needs: ClassVar[MemoryNeeds] = MemoryNeeds(gram_copies=11, linear_gram_copies=3)
     search_space: ClassVar[SearchSpace] = JointClassifier.search_space.extended(
         {"C": ("C", tuple(10.0 ** (k / 2) for k in range(-6, 7)))},
         prefer={
@@ -231,6 +235,14 @@ class FSVM(WeightedClassifier, JointClassifier):
             raise ValueError(
                 f"{type(self).__name__}: n_components above 1 must be a whole number, got {wanted}"
             )
+
+    def bytes_needed(self, size: TrainingSize) -> float:
+        # the kernel matrix, its components and eigenvectors, transformed copies of the components,
+        # and the Gram matrix of an SVM; with a linear kernel, there are at most as many components
+        # as features
+        if self.kernel == "linear":
+            return self._gram_bytes(size, 3) + size.rows(7)
+        return self._gram_bytes(size, 9)
 
     def train_jointly(
         self, problem: JointProblem, points: Sequence[Mapping[str, Any]]

@@ -64,10 +64,10 @@ from scipy.linalg import LinAlgError
 from mmbench.allowance import time_is_up
 from mmbench.errors import Status
 from mmbench.kernels.matrix import KernelLike
-from mmbench.machines.base.estimator import PairwiseClassifier, kernel_parameter
-from mmbench.machines.base.parameters import Param, choice, parameter, positive
+from mmbench.machines.base.estimator import PairwiseClassifier
+from mmbench.machines.base.parameters import Param, choice, kernel_parameter, parameter, positive
 from mmbench.machines.base.problem import BinaryModel, BinaryProblem, Fit
-from mmbench.machines.base.search_space import MemoryNeeds, SearchSpace
+from mmbench.machines.base.search_space import SearchSpace
 from mmbench.machines.minimax.coordinates import (
     NO_VARIANCE,
     DiagonalData,
@@ -76,6 +76,7 @@ from mmbench.machines.minimax.coordinates import (
     pivoted_cholesky,
 )
 from mmbench.machines.minimax.spread import GramSpread, spreads, worst_case_accuracy
+from mmbench.memory import TrainingSize
 from mmbench.solvers.result import Result
 
 #: The rank of the kernel matrix is computed for a sample of at most RANK_ROWS training rows. If the
@@ -104,10 +105,6 @@ class CovarianceMachine(PairwiseClassifier):
         prefer={"gamma": "small", "degree": "small", "ridge": "large"},
         single_precision=False,  # float32 errors would increase the rank of the kernel matrix
     )
-    #: Peak memory of training in diagonal coordinates: 4 copies of the rows (linear kernel) or of
-    #: the kernel matrix (other kernels). A `SpreadMachine` trained on the kernel matrix needs 2
-    #: copies of the matrix, or 4 copies if most multipliers are non-zero.
-    memory_needs: ClassVar[MemoryNeeds] = MemoryNeeds(gram_copies=4, linear_row_copies=4)
     translation_invariant: ClassVar[bool] = True
 
     ridge: float = parameter(
@@ -141,6 +138,12 @@ class CovarianceMachine(PairwiseClassifier):
     def solved(self, data: DiagonalData) -> BinaryModel:
         """Return the model of `solve`, or a separating model if `DiagonalData.free` is true."""
         return separating_model(data) if data.free else self.solve(data.with_scatter(self.scatter))
+
+    def bytes_needed(self, size: TrainingSize) -> float:
+        # in diagonal coordinates, 4 copies of the rows or of the kernel matrix, and blocks
+        if self._in_features(size):
+            return size.rows(5) + size.covariances(4)
+        return self._gram_bytes(size, 5)
 
     def train(self, problem: BinaryProblem, warm: BinaryModel | None = None) -> BinaryModel:
         return self._train_ordered([self], problem)[0]

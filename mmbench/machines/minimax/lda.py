@@ -38,8 +38,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mmbench.errors import Status
-from mmbench.machines.base.estimator import WeightedClassifier, class_weight
-from mmbench.machines.base.parameters import choice, parameter
+from mmbench.machines.base.estimator import WeightedClassifier
+from mmbench.machines.base.parameters import choice, class_weight, parameter
 from mmbench.machines.base.problem import BinaryModel
 from mmbench.machines.base.threshold import optimal_bias
 from mmbench.machines.minimax.coordinates import DiagonalData

@@ -78,7 +78,7 @@ locally and globally. IEEE Trans. Neural Networks 19(2), 2008.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
 from typing import Any, ClassVar
@@ -87,14 +87,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mmbench.errors import Status
-from mmbench.machines.base.estimator import WeightedClassifier, class_weight
-from mmbench.machines.base.parameters import Param, choice, parameter
+from mmbench.machines.base.estimator import WeightedClassifier
+from mmbench.machines.base.parameters import Param, choice, class_weight, parameter
 from mmbench.machines.base.problem import BinaryModel
-from mmbench.machines.base.search_space import MemoryNeeds, SearchSpace
+from mmbench.machines.base.search_space import SearchSpace
 from mmbench.machines.minimax.coordinates import DiagonalData
 from mmbench.machines.minimax.covariance import SpreadMachine, certificate, majority_model
 from mmbench.machines.minimax.margin_problem import MarginProblem, MarginSolution
 from mmbench.machines.minimax.spread import LEAST_SHARE, GramSpread, inner, minimax_direction
+from mmbench.memory import TrainingSize
 
 #: Lower bound on the multiplier of a support vector, relative to the largest multiplier.
 SUPPORT_SHARE = 1e-6
@@ -103,7 +104,7 @@ SUPPORT_SHARE = 1e-6
 LARGEST_PENALTY = 1e100
 
 #: Peak memory of Clarabel for a cone program, in copies of the training rows.
-CONE_ROW_COPIES = 30
+CONE_ROW_COPIES = 42
 
 
 class M4(WeightedClassifier, SpreadMachine):
@@ -209,13 +210,16 @@ class M4(WeightedClassifier, SpreadMachine):
         "rho; its search is not the quadratic interpolation of the paper.",
     )
 
-    @classmethod
-    def needs_at(cls, params: Mapping[str, Any]) -> MemoryNeeds:
-        plain = {"margin": "soft", "normalization": "margin", "nu": 0, "A": None}
-        cones = any(params.get(name, value) != value for name, value in plain.items())
-        if not cones and params.get("solver", "auto") not in ("reference", "clarabel", "ecos"):
-            return cls.memory_needs
-        return replace(cls.memory_needs, linear_row_copies=CONE_ROW_COPIES)
+    def bytes_needed(self, size: TrainingSize) -> float:
+        forms = self.solver, self.margin, self.normalization, self.A
+        if forms not in (("auto", "soft", "margin", None), ("gram", "soft", "margin", None)):
+            linear = self.kernel == "linear"  # the columns of other kernels' rows are n coordinates
+            return size.rows(CONE_ROW_COPIES) if linear else size.grams(CONE_ROW_COPIES)
+        if self._in_features(size):
+            return super().bytes_needed(size)
+        if self._has_gram_route() and not size.weighted:
+            return self._gram_bytes(size, 6)  # multipliers on most rows
+        return self._gram_bytes(size, 10 if self.nu > 0 else 8)  # diagonal coordinates of all rows
 
     def solve(self, data: DiagonalData) -> BinaryModel:
         data = replace(data, weights=data.costs(self.class_weight))

@@ -70,12 +70,7 @@ from scipy.linalg.lapack import dgetrf, dgetrs, dpotrf
 from scipy.sparse.linalg import LinearOperator, cg
 
 from mmbench.allowance import time_is_up
-from mmbench.machines.base.search_space import (
-    LEAST_CHECKED_BYTES,
-    PART_GRAMS,
-    SMALL_PART_ROWS,
-    check_free_memory,
-)
+from mmbench.memory import check_free_memory
 
 
 @dataclass
@@ -315,8 +310,10 @@ REDUCED_RESIDUAL_LIMIT = 1e-6
 #: proves that the program without the coefficient limit is unbounded.
 UNBOUNDED_VALUE = 1e-3
 
-#: Maximum order of the matrix in `whole`.
-MAX_WHOLE_ORDER = 2 * SMALL_PART_ROWS + 1
+#: Maximum number of rows of a kernel program that is solved as a whole, and maximum order of the
+#: matrix in `whole`.
+WHOLE_ROWS = 4000
+MAX_WHOLE_ORDER = 2 * WHOLE_ROWS + 1
 
 
 class LpInteriorPoint:
@@ -338,10 +335,8 @@ class LpInteriorPoint:
         limit: float,
         multiplier: float | None = None,
     ) -> None:
-        needed = (PART_GRAMS - 1) * A.nbytes
-        if needed > LEAST_CHECKED_BYTES:
-            task = f"MMRM, an interior point of {len(y)} rows and {len(c)} coefficients,"
-            check_free_memory(task, needed)
+        task = f"MMRM, an interior point of {len(y)} rows and {len(c)} coefficients,"
+        check_free_memory(task, 4 * A.nbytes)
         self.limit = limit
         last = np.full(len(c), -1 / limit)
         self.A: Any = A.with_row(last) if isinstance(A, LowRank) else np.vstack([A, last])

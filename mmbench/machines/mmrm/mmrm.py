@@ -61,13 +61,7 @@ from mmbench.kernels.matrix import KernelMatrix
 from mmbench.machines.base.estimator import WeightedClassifier, slack_penalties
 from mmbench.machines.base.parameters import Param, choice, parameter, positive
 from mmbench.machines.base.problem import STORED_ROWS, BinaryModel, BinaryProblem, Fit
-from mmbench.machines.base.search_space import (
-    SMALL_PART_ROWS,
-    MemoryNeeds,
-    SearchSpace,
-    allowed_bytes,
-    available_bytes,
-)
+from mmbench.machines.base.search_space import SearchSpace
 from mmbench.machines.mmrm.certificate import (
     CONSTANT_DECISION_RANGE,
     CertifiedSolution,
@@ -76,6 +70,7 @@ from mmbench.machines.mmrm.certificate import (
     recertified,
     trivial_if_constant,
 )
+from mmbench.machines.mmrm.interior import WHOLE_ROWS
 from mmbench.machines.mmrm.linear import solve_linear
 from mmbench.machines.mmrm.program import (
     COEFFICIENT_LIMIT,
@@ -87,7 +82,8 @@ from mmbench.machines.mmrm.program import (
 from mmbench.machines.mmrm.rounds import RestrictedProgram
 from mmbench.machines.mmrm.vertex import solve_reference
 from mmbench.machines.mmrm.whole import solve_whole
-from mmbench.machines.svm import ROWS_PER_FEATURE, svm_dual
+from mmbench.machines.svm import ROWS_PER_FEATURE, WHOLE_GRAM, svm_dual
+from mmbench.memory import REFERENCE_GRAMS, TrainingSize, allowed_bytes, available_bytes
 
 #: The route "interior" is tried before "whole" if there are more than MANY_ROWS rows, and at most
 #: half of the rows are near the margin of the warm start.
@@ -95,6 +91,9 @@ MANY_ROWS = 100
 
 #: KKT tolerance of the SVM whose solution is the warm start of a kernel program.
 GUESS_TOLERANCE = 1e-2
+
+#: Memory of the interior-point method for which `bytes_needed` allows, in bytes.
+PROGRAM_BYTES = 1.8e9
 
 #: Maximum size of a stored kernel matrix in bytes, about the size for 13,000 rows.
 MOST_GRAM_BYTES = 1.4e9
@@ -190,13 +189,6 @@ class MMRM(WeightedClassifier):
     version: ClassVar[int] = 6
     #: Since version 1, the kernel values of more than 3000 rows are computed by NumPy.
     kernel_versions: ClassVar[Mapping[str, int]] = {"poly": 1, "rbf": 1}
-    #: `part_bytes` is the memory for a stored kernel matrix, and suffices for an interior-point
-    #: method with up to 6000 rows and 6000 coefficients. On the 60,000 rows of MNIST, restricted
-    #: programs have at most 5000 rows and at most 5000 coefficients. If an interior-point method
-    #: needs more than LEAST_CHECKED_BYTES, the free memory is checked first.
-    memory_needs: ClassVar[MemoryNeeds] = MemoryNeeds(
-        part_bytes=18 * 10**8, linear_row_copies=2, rows_per_feature=ROWS_PER_FEATURE, in_parts=True
-    )
     sparse_input = translation_invariant = True
     convex_on_any_matrix = True  # the problem is a linear program for any kernel matrix
 
@@ -241,6 +233,20 @@ class MMRM(WeightedClassifier):
         "limits of 2^26 and more, some programs cannot be solved to a gap of 1e-6.",
         after="tol",
     )
+
+    def bytes_needed(self, size: TrainingSize) -> float:
+        if self._in_features(size, ROWS_PER_FEATURE) and self.solver not in WHOLE_GRAM:
+            return size.rows(2) + size.covariances(3)
+        # PROGRAM_BYTES suffices for an interior point of 6000 rows and 6000 coefficients. On the
+        # 60,000 rows of MNIST, restricted programs have at most 5000 of each. Above, the free
+        # memory is checked before a program is solved.
+        program = 8 * max(12 * min(size.n, WHOLE_ROWS) ** 2, 5 * size.n**2)
+        matrix = (
+            size.grams(REFERENCE_GRAMS)
+            if self.solver in WHOLE_GRAM
+            else size.in_parts(size.grams(1), None)
+        )
+        return matrix + min(PROGRAM_BYTES, program)
 
     def train(self, problem: BinaryProblem, warm: BinaryModel | None = None) -> BinaryModel:
         gram = None if self.kernel == "linear" else _gram(problem)
@@ -435,7 +441,7 @@ def solve_kernel(
 def _routes(program: KernelProgram, guess: Guess, solver: str) -> Iterator[str]:
     """Yield the names of the routes of a kernel program, in the order of the attempts."""
     n, near = len(program.rows), len(guess.near_rows(program))
-    few = n <= SMALL_PART_ROWS
+    few = n <= WHOLE_ROWS
     restricted_first = solver == "interior" or (n > MANY_ROWS and 2 * near <= n)
     if restricted_first:
         yield "interior"

@@ -43,12 +43,12 @@ from mmbench.allowance import time_is_up
 from mmbench.errors import Status
 from mmbench.machines.base.parameters import choice, parameter, positive
 from mmbench.machines.base.problem import BinaryModel
-from mmbench.machines.base.search_space import MemoryNeeds
 from mmbench.machines.base.threshold import balanced
 from mmbench.machines.radius.listed import product_cones, without_zeros
 from mmbench.machines.radius.pairs import quotient
 from mmbench.machines.radius.rsvm import RadiusMachine, ScaledFeatures
 from mmbench.machines.svm import tolerance
+from mmbench.memory import TrainingSize
 from mmbench.solvers.cones import ConeProgram, solve_socp
 from mmbench.solvers.result import relative_gap
 
@@ -77,8 +77,6 @@ class MRSVM(RadiusMachine):
     """
 
     version: ClassVar[int] = 2
-    # the memory footprint was measured with Clarabel and a dense feature matrix
-    memory_needs: ClassVar[MemoryNeeds] = MemoryNeeds(gram_copies=25, linear_row_copies=28)
 
     C: float = parameter(
         1.0, positive(), "Penalty on the squared slack, relative to the weighted radius."
@@ -87,6 +85,11 @@ class MRSVM(RadiusMachine):
         "auto", choice("auto", "reference", "ecos"), 'Clarabel ("auto", "reference") or ECOS.'
     )
     tol: float = parameter(1e-6, positive(), "Maximum relative duality gap of an optimal solution.")
+
+    def bytes_needed(self, size: TrainingSize) -> float:
+        if self._in_features(size):  # measured with Clarabel
+            return size.rows(30) + size.covariances(3)
+        return self._gram_bytes(size, 25)
 
     def _solve(self, features: ScaledFeatures, y: NDArray, s: NDArray, warm: Any) -> BinaryModel:
         # if the features are divided by `unit`, C does not change, and the objective value of (3)

@@ -59,18 +59,21 @@ from numpy.typing import NDArray
 
 from mmbench.errors import Status
 from mmbench.kernels.matrix import KernelLike
-from mmbench.machines.base.estimator import (
-    WeightedClassifier,
+from mmbench.machines.base.estimator import WeightedClassifier, row_weights
+from mmbench.machines.base.parameters import (
+    Param,
+    choice,
     class_weight,
     kernel_parameter,
-    row_weights,
+    parameter,
+    positive,
 )
-from mmbench.machines.base.parameters import Param, choice, parameter, positive
 from mmbench.machines.base.problem import BinaryModel, BinaryProblem, Fit
-from mmbench.machines.base.search_space import MemoryNeeds, SearchSpace
+from mmbench.machines.base.search_space import SearchSpace
 from mmbench.machines.radius.generation import solve_all_pairs, solve_generating
 from mmbench.machines.radius.pairs import PairProblem
 from mmbench.machines.svm import tolerance
+from mmbench.memory import TrainingSize
 
 #: Values of C and of lambda in the paper's grid search.
 GRID = (0.1, 1.0, 10.0, 100.0, 1000.0)
@@ -136,11 +139,6 @@ class RadiusMachine(WeightedClassifier):
         pair of classes (``rbf``, ``poly``).
     """
 
-    # the arrays in memory are the centred features, products of features and weights, and matrices
-    # of the interior-point method
-    memory_needs: ClassVar[MemoryNeeds] = MemoryNeeds(
-        gram_copies=9, linear_row_copies=4, covariance_copies=20
-    )
     search_space: ClassVar[SearchSpace] = WeightedClassifier.search_space.extended(
         {"C": ("C", GRID)}, tol=1e-3
     )
@@ -152,6 +150,12 @@ class RadiusMachine(WeightedClassifier):
         ' With a kernel other than "linear", the kernel values of x with the training rows are '
         "its features: feature k is ``k(x_k, x)``.",
     )
+
+    def bytes_needed(self, size: TrainingSize) -> float:
+        # the centred features, products of features and weights, and matrices of the interior point
+        if self._in_features(size):
+            return size.rows(8) + size.covariances(20)
+        return self._gram_bytes(size, 9)
 
     def _solve(self, features: ScaledFeatures, y: NDArray, s: NDArray, warm: Any) -> BinaryModel:
         """Solve one binary problem with row weights s.

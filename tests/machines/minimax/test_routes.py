@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import tracemalloc
-
 import numpy as np
 import pytest
 from helpers.examples import examples
@@ -18,7 +16,7 @@ from sklearn.preprocessing import scale
 from mmbench.errors import Status
 from mmbench.kernels import Kernel
 from mmbench.machines import LDA, M4, MEMPM, MPM
-from mmbench.machines.base.problem import BinaryProblem, PartProblem
+from mmbench.machines.base.problem import BinaryProblem
 from mmbench.machines.base.threshold import best_bias
 from mmbench.machines.minimax.gram import _Iteration
 from mmbench.selection.search import select
@@ -340,45 +338,6 @@ def test_a_search_finds_w_where_zero_is_nearly_as_good(real_data):
     assert gap_to_refitting(M4(kernel="rbf"), minmax(data.X), data.y, grid, folds=5) < 1e-9
 
 
-# -- memory ------------------------------------------------------------------------------------
-
-
-def peak_of(call):
-    call()  # compiles
-    tracemalloc.start()
-    call()
-    _, peak = tracemalloc.get_traced_memory()
-    tracemalloc.stop()
-    return peak
-
-
-def test_a_training_with_multipliers_on_most_rows_holds_no_more_than_it_states():
-    data = problem(*classes(600, 600, 0.2), Kernel("rbf", 3.0))
-    machine = M4(kernel="rbf", ridge=1e-2, C_factor=2.0)
-    assert machine.train(data).fit.route == "gram"
-    peak = peak_of(lambda: machine.train(data))
-    assert peak <= (machine.memory_needs.gram_copies + 0.25) * 8 * len(data.y) ** 2
-
-
-@pytest.mark.parametrize("fold", [False, True])
-@pytest.mark.parametrize("cls", [M4, MPM])
-def test_a_search_holds_no_more_than_it_states(cls, fold):
-    X, y = gaussians(n_x=300, n_y=300)
-    n = len(y)
-
-    def data():
-        if not fold:
-            return problem(X, y, FULL_RANK)
-        whole = FULL_RANK(X, X)
-        return PartProblem(X, y, FULL_RANK, whole, np.arange(n))
-
-    grid = [{"ridge": 1e-4}, {"ridge": 1e-2}]
-    machine, data = cls(kernel="rbf"), data()
-    assert {model.fit.route for model in machine.train_path(data, grid)} == {"gram"}
-    peak = peak_of(lambda: machine.train_path(data, grid))
-    assert peak <= (cls.memory_needs.gram_copies + 0.25) * 8 * n**2
-
-
 # -- many rows of few features -------------------------------------------------------------------
 
 
@@ -402,19 +361,6 @@ def test_rows_that_are_repeated_eighty_times_give_the_same_machine(machine):
     many = clone(machine).fit(np.tile(X, (80, 1)), np.tile(y, 80))
     assert many.fits_[0].status is few.fits_[0].status
     np.testing.assert_allclose(many.coef_, few.coef_, rtol=1e-4, atol=1e-6)
-
-
-def test_many_rows_hold_less_than_is_stated():
-    random = np.random.RandomState(0)
-    X = random.normal(size=(8000, 40))
-    y = X[:, 0] + random.normal(size=8000) > 0
-    machine = M4(tol=1e-3)
-    machine.fit(X[:100], y[:100])
-    peak = peak_of(lambda: machine.fit(X, y))
-    assert peak <= 3 * X.nbytes  # beside X, blocks of it included
-    assert peak <= machine.memory_needs.training_bytes("linear", X.shape)
-    cones = M4.needs_at({"nu": 0.9}).training_bytes("linear", X.shape)
-    assert cones > 20 * X.nbytes
 
 
 def test_rows_far_from_zero_give_the_same_m4():

@@ -13,6 +13,7 @@ from mmbench.kernels import Kernel
 from mmbench.machines import RMM
 from mmbench.machines.base.problem import BinaryProblem, judged
 from mmbench.machines.svm import train_svm
+from mmbench.memory import TrainingSize
 
 KERNELS = (Kernel("linear"), Kernel("poly", degree=3), Kernel("rbf", gamma=1.0))
 RBF = KERNELS[2]
@@ -187,9 +188,9 @@ def test_many_rows_of_few_features_take_no_kernel_matrix(D, params, monkeypatch)
 
 
 def test_the_relaxed_form_states_the_cache_that_it_takes():
-    shape = (100_000, 5)
+    size = TrainingSize(100_000, 5)
     relaxed, penalty = (
-        RMM.needs_at({"form": form}).training_bytes("linear", shape, cache_bytes=1e9)
+        RMM(kernel="linear", form=form, cache_size=1000).bytes_needed(size)
         for form in ("relaxed", "penalty")
     )
     assert relaxed > 1e9 > penalty

@@ -1,12 +1,9 @@
-"""Estimates of the peak memory of a job, computed before the job computes a Gram matrix.
+"""Upper bounds on the peak memory of a job, computed before the job computes a Gram matrix.
 
-If memory runs out, the operating system kills a process without a message. The killed process is
-not always the process that needs the memory. The estimates of peak memory are upper bounds, so that
-running jobs do not exceed the free memory. A comment in `_search_bytes` describes the only case in
-which an estimate is too low. If the estimate of a job exceeds the free memory, the job is not run,
-and its record states the reason. Each machine class declares the memory that one training needs.
-The memory of a grid search is computed from the sizes of the kernel matrices that
-`mmbench.selection.views` stores.
+The memory of a training is what the machine states (`bytes_needed`); the memory of a grid search
+follows from the kernel matrices that `mmbench.selection.views` stores. A comment in `_search_bytes`
+describes the only case in which the bound is too low. A job that does not fit is not run, and its
+record states the reason.
 """
 
 from dataclasses import dataclass, replace
@@ -14,11 +11,16 @@ from math import comb
 
 import numpy as np
 
+from mmbench.errors import NotEnoughMemory
 from mmbench.jobs.job import Job
-from mmbench.machines import machine_class
+from mmbench.jobs.prepare import Prepared
+from mmbench.jobs.train import make_machine
+from mmbench.machines.base.estimator import PairwiseClassifier
+from mmbench.machines.base.foreign import ForeignClassifier
 from mmbench.machines.base.joint_training import JointClassifier
 from mmbench.machines.base.problem import BLOCK_BYTES
-from mmbench.machines.base.search_space import available_bytes, cache_bytes, private_bytes
+from mmbench.memory import ADVICE, TrainingSize, available_bytes, private_bytes, stored_numbers
+from mmbench.running.progress import readable
 from mmbench.selection.grid import KERNEL_AXES
 from mmbench.selection.views import is_stored, precision
 
@@ -64,6 +66,30 @@ class Sizes:
         return max(1, comb(len(self.class_counts), 2))
 
 
+def sizes_of_data(data: Prepared) -> Sizes:
+    """Return the sizes of the arrays of a job."""
+    n_test, n_rest = len(data.y_test), len(data.y_pool) - len(data.y_train)
+    n_raw, n_stored = data.split["n_features"], stored_numbers(data.X_train)
+    return Sizes(data.class_counts, n_test, data.X_train.shape[1], n_raw, n_rest, n_stored)
+
+
+def threads_that_fit(
+    job: Job, sizes: Sizes, threads: int, share: float = 1.0, limit: float | None = None
+) -> int:
+    """Return the largest number of threads, up to `threads`, that the memory allows.
+
+    The job may use the fraction `share` of the free memory, and has the memory limit `limit`.
+    Raises NotEnoughMemory if the job needs more than the free memory even with one thread. If it
+    exceeds only the limit, it runs with one thread, since it may need less than the upper bound.
+    """
+    free = private_bytes() + USABLE_SHARE * share * available_bytes()
+    needs = [estimate_bytes(job, sizes, n) for n in range(1, threads + 1)]
+    if needs[0] > free:
+        amounts = f"{readable(needs[0])} of memory, {readable(free)} may be used"
+        raise NotEnoughMemory(f"needs about {amounts}; {ADVICE}")
+    return max(1, sum(need <= min(free, limit or free) for need in needs))
+
+
 def estimate_bytes(job: Job, sizes: Sizes, threads: int = 1) -> int:
     """Return an upper bound, in bytes, on the peak memory of a job with `threads` threads.
 
@@ -71,43 +97,40 @@ def estimate_bytes(job: Job, sizes: Sizes, threads: int = 1) -> int:
     each thread trains on one inner split of the grid search at a time, with the rows of all
     classes.
     """
+    machine = make_machine(job, 1, 0)
+    if not isinstance(machine, ForeignClassifier):
+        machine = machine.with_params({name: values[-1] for name, values in job.grid})
     n_rows = sizes.n_train + sizes.n_test + sizes.n_rest
     data = DATA_COPIES * 8 * n_rows * (sizes.n_stored or sizes.n_features)
     raw = 8 * n_rows * (sizes.n_stored or sizes.n_raw)
     fit = 2 * 8 * sizes.n_pairs * sizes.n_train  # the coefficients of all models
-    joint = len(sizes.class_counts) > 2 and issubclass(machine_class(job.machine), JointClassifier)
+    joint = len(sizes.class_counts) > 2 and isinstance(machine, JointClassifier)
     if joint and job.kernel != "linear":  # linear machines are trained on the features
         sizes = replace(sizes, class_counts=(sizes.n_train,))
     else:
         threads = min(threads, sizes.n_pairs)
-    fit += min(threads, sizes.n_pairs) * _training_bytes(job, sizes, sizes.largest_pair)
-    search = _search_bytes(job, sizes, threads) if job.grid else 0
-    return PROCESS_BYTES + data + raw + 2 * BLOCK_BYTES * threads + max(fit, search)
+    size = TrainingSize(sizes.largest_pair, sizes.n_features, sizes.n_stored)
+    training = min(threads, sizes.n_pairs) * machine.bytes_needed(size)
+    search = _search_bytes(job, machine, sizes, size, threads) if job.grid else 0
+    blocks = 2 * BLOCK_BYTES * threads
+    return int(PROCESS_BYTES + data + raw + blocks + max(fit + training, search))
 
 
-def _training_bytes(job: Job, sizes: Sizes, n_rows: int, itemsize: int = 8) -> int:
-    """Return an upper bound on the memory of one binary training without its data, in bytes."""
-    params = dict(job.params) | {name: values[-1] for name, values in job.grid}
-    needs = machine_class(job.machine).needs_at(params)
-    reference = needs.by_reference(params.get("solver"))
-    cache = cache_bytes(params.get("cache_size"))
-    shape, stored = (n_rows, sizes.n_features), sizes.n_stored
-    return needs.training_bytes(job.kernel, shape, reference, cache, itemsize, stored)
-
-
-def _search_bytes(job: Job, sizes: Sizes, threads: int) -> int:
+def _search_bytes(
+    job: Job, machine: PairwiseClassifier, sizes: Sizes, size: TrainingSize, threads: int
+) -> float:
     """Return the memory of the stored kernel matrices and the trainings of a grid search, in bytes.
 
     If the pairs of classes share no kernel matrix, each thread stores the kernel matrix of one
     pair, unless this matrix exceeds `mmbench.selection.views.PAIR_BYTES`.
     """
-    single = machine_class(job.machine).search_space.single_precision
+    single = machine.search_space.single_precision
     # Values of the rbf kernel are counted as float32. If features are so large that float64 is
     # needed (see `LARGEST_SINGLE_EXPONENT`), the stored matrices need twice this memory.
     itemsize = np.dtype(precision(job.kernel, single)).itemsize
     share = 1 - 1 / job.select.folds if job.select.folds else 1 - (job.select.split or 0)
-    fold = _training_bytes(job, sizes, int(share * sizes.largest_pair), itemsize)
-    if not (job.has_kernel and is_stored(sizes.largest_pair, job.kernel, single)):
+    fold = machine.bytes_needed(size._replace(n=int(share * size.n), itemsize=itemsize))
+    if not (job.has_kernel and is_stored(size.n, job.kernel, single)):
         return threads * fold
     # if the grid has several values of a kernel parameter, the base matrix (inner products or
     # squared distances) is also stored
@@ -119,22 +142,4 @@ def _search_bytes(job: Job, sizes: Sizes, threads: int) -> int:
     n_rows = sizes.n_train + sizes.n_rest
     if shared and is_stored(n_rows, job.kernel, single, shared=True):
         return widths * itemsize * n_rows**2 + threads * fold
-    return threads * (widths * itemsize * sizes.largest_pair**2 + fold)
-
-
-def threads_that_fit(job: Job, sizes: Sizes, threads: int, budget: float) -> int:
-    """Return the largest number of threads with which a job needs at most `budget` bytes.
-
-    The returned number is at most `threads`, and is 0 if the job needs more than `budget` bytes
-    even with one thread.
-    """
-    return next((n for n in range(threads, 0, -1) if estimate_bytes(job, sizes, n) <= budget), 0)
-
-
-def budget_bytes(share: float = 1.0) -> float:
-    """Return the memory that this process may use, in bytes.
-
-    The returned number is the memory that this process uses already, plus ``USABLE_SHARE * share``
-    times the free memory.
-    """
-    return private_bytes() + USABLE_SHARE * share * available_bytes()
+    return threads * (widths * itemsize * size.n**2 + fold)
