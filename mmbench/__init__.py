@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from mmbench.commands.outputs import table as table
     from mmbench.commands.refit import refit as refit
     from mmbench.commands.run import run as run
-    from mmbench.kernels.geometry import geometry as geometry
+    from mmbench.inspect.geometry import geometry as geometry
     from mmbench.machines import FSVM as FSVM
     from mmbench.machines import KLDA as KLDA
     from mmbench.machines import LDA as LDA
@@ -53,7 +53,7 @@ FUNCTIONS = {
     "certify": "mmbench.commands.certify",
     "cite": "mmbench.commands.cite",
     "refit": "mmbench.commands.refit",
-    "geometry": "mmbench.kernels.geometry",
+    "geometry": "mmbench.inspect.geometry",
 }
 
 

@@ -20,7 +20,7 @@ setup_venv() {
         python=$(find_python) || return 2
         "$python" -m venv .venv || return 2
     fi
-    local pip=".venv/bin/python -m pip install --quiet --disable-pip-version-check --config-settings editable_mode=compat --editable"
+    local pip=".venv/bin/python -m pip install --quiet --disable-pip-version-check --editable"
     $pip ".$1" || return 2
     $pip ".[all]" 2> /dev/null && return
     local package missing=""

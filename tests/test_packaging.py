@@ -12,28 +12,26 @@ import zipfile
 from pathlib import Path
 
 import pytest
-import setuptools
 
 ROOT = Path(__file__).parents[1]
 PARTS = ("mmbench", "configs", "results/reference")
-FILES = ("pyproject.toml", "setup.py", "README.md", "LICENSE")
+FILES = ("pyproject.toml", "README.md", "LICENSE")
 
 
 @pytest.fixture(scope="module")
 def installed(tmp_path_factory) -> Path:
     """A folder with the content of a wheel that is built from a copy of the checkout."""
-    if int(setuptools.__version__.partition(".")[0]) < 77:
-        pytest.skip("building a wheel needs setuptools 77 or newer")
+    pytest.importorskip("hatchling")
     folder = tmp_path_factory.mktemp("wheel")
     source = folder / "source"
     for part in PARTS:
         shutil.copytree(ROOT / part, source / part, ignore=shutil.ignore_patterns("__pycache__"))
     for name in FILES:
         shutil.copy(ROOT / name, source / name)
-    code = f"from setuptools import build_meta; build_meta.build_wheel({str(folder)!r})"
-    with (folder / "build.log").open("w") as log:
-        subprocess.run([sys.executable, "-c", code], cwd=source, check=True, stdout=log, stderr=log)
-    (wheel,) = folder.glob("*.whl")
+    for build in ("wheel", "editable"):
+        code = f"from hatchling import build; build.build_{build}({str(folder / build)!r})"
+        subprocess.run([sys.executable, "-c", code], cwd=source, check=True, capture_output=True)
+    (wheel,) = (folder / "wheel").glob("*.whl")
     zipfile.ZipFile(wheel).extractall(folder / "site")
     return folder / "site"
 
@@ -80,10 +78,30 @@ def test_experiments_run_by_name_where_there_is_no_checkout(installed: Path, tmp
     assert list(tmp_path.iterdir()) == []
 
 
-def test_no_folder_of_data_is_taken_for_a_package(installed: Path):
-    assert "absent from the `packages` configuration" not in (
-        installed.parent / "build.log"
-    ).read_text("utf-8")
+def test_a_wheel_has_the_files_of_the_package_and_no_others(installed: Path):
+    found = {path.name for path in installed.iterdir()}
+    assert found == {"mmbench", "mmbench-1.0.0.dist-info"}
+    ours, theirs = (
+        {p.relative_to(f) for p in f.rglob("*.*") if "__pycache__" not in p.parts}
+        for f in (installed / "mmbench", ROOT / "mmbench")
+    )
+    beside = {path for path in ours if path.parts[0] in ("configs", "reference")}
+    assert ours - beside == theirs
+    assert {path.suffix for path in beside if path.parts[0] == "configs"} == {".yaml"}
+
+
+def test_a_type_checker_finds_the_package_of_an_editable_install(installed: Path, tmp_path: Path):
+    """The editable wheel is a path; here it lies in a folder of its own, as in site-packages."""
+    (wheel,) = (installed.parent / "editable").glob("*.whl")
+    (path,) = (name for name in zipfile.ZipFile(wheel).namelist() if name.endswith(".pth"))
+    source = zipfile.ZipFile(wheel).read(path).decode().strip()
+    assert source == str(installed.parent / "source")
+    (tmp_path / "user.py").write_text("from mmbench import SVM\nfrom mmbench.machines import RMM\n")
+    call = [sys.executable, "-m", "mypy", "--no-site-packages", "--follow-imports=skip", "user.py"]
+    for found in (source, ""):
+        env = {**os.environ, "MYPYPATH": found, "PYTHONPATH": ""}
+        done = subprocess.run(call, cwd=tmp_path, env=env, capture_output=True, text=True)
+        assert (done.returncode == 0) == bool(found), done.stdout
 
 
 def test_reference_tables_come_with_it(installed: Path):

@@ -40,6 +40,7 @@ class OneLineErrors(TyperGroup):
 
     def invoke(self, ctx: Any) -> Any:
         """Run a command. After a user's error or Ctrl-C, print one line and set the exit code."""
+        _name_another_checkout()
         try:
             return super().invoke(ctx)
         except UserError as error:
@@ -57,6 +58,15 @@ def _stop(message: str, code: int) -> typer.Exit:
     """Print a message as one line, and return an exception that ends the program with `code`."""
     say("mmbench: " + " ".join(message.split()))
     return typer.Exit(code)
+
+
+def _name_another_checkout() -> None:
+    """Print one line if the current folder is a checkout of mmbench, and another mmbench runs."""
+    running, here = Path(__file__).parents[1], Path("mmbench")
+    with suppress(OSError):  # the current folder may be unreadable
+        if (here / "cli" / "app.py").is_file() and not here.samefile(running):
+            way = "pip install -e . installs the checkout in the current folder"
+            say(f"mmbench: {running} runs; {way}")
 
 
 def echo(text: str, **options: Any) -> None:

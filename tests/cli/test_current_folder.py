@@ -98,3 +98,19 @@ def test_a_file_named_as_the_package_is_not_imported(where: list[str], folder: P
         text=True,
     )
     assert done.returncode == 0, done.stderr
+
+
+@pytest.mark.parametrize("content", ["another", "link"])
+def test_another_checkout_in_the_current_folder_is_named(content: str, tmp_path: Path):
+    """A link to the package that runs is no other checkout."""
+    if content == "link":
+        (tmp_path / "mmbench").symlink_to(ROOT / "mmbench")
+    else:
+        (tmp_path / "mmbench" / "cli").mkdir(parents=True)
+        (tmp_path / "mmbench" / "cli" / "app.py").touch()
+    call = [sys.executable, "-P", "-m", "mmbench", "list", "layouts"]
+    env = {**os.environ, "PYTHONPATH": str(ROOT)}
+    done = subprocess.run(call, cwd=tmp_path, env=env, capture_output=True, text=True)
+    line = f"mmbench: {ROOT / 'mmbench'} runs; pip install -e . installs the checkout in the "
+    expected = f"{line}current folder\n" if content == "another" else ""
+    assert (done.returncode, done.stderr) == (0, expected)

@@ -12,6 +12,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from numpy.testing import assert_allclose
+from scipy.optimize import minimize
 from scipy.sparse import csr_array
 from sklearn.base import BaseEstimator, clone
 from sklearn.calibration import CalibratedClassifierCV
@@ -24,12 +25,13 @@ from sklearn.datasets import (
     make_blobs,
 )
 from sklearn.decomposition import PCA
-from sklearn.linear_model import LogisticRegression, RidgeClassifier, SGDClassifier
-from sklearn.metrics.pairwise import linear_kernel
+from sklearn.linear_model import LogisticRegression, Ridge, RidgeClassifier, SGDClassifier
+from sklearn.metrics.pairwise import linear_kernel, rbf_kernel
 from sklearn.model_selection import GridSearchCV
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import OneHotEncoder, StandardScaler, TargetEncoder, scale
 from sklearn.svm import SVC, LinearSVC, NuSVC, OneClassSVM
+from sklearn.utils.class_weight import compute_class_weight
 from typer.testing import CliRunner
 
 import mmbench
@@ -187,7 +189,10 @@ def test_weights_of_rows_are_repeated_rows(wine):
 @pytest.mark.parametrize(
     "model, words",
     [
-        (LogisticRegression(), "objective of LogisticRegression is not known"),
+        (LogisticRegression(), "the multinomial objective of LogisticRegression is not known"),
+        (LogisticRegression(C=np.inf), "C=inf"),
+        (Ridge(positive=True), "minimises another objective"),
+        (SGDClassifier(loss="modified_huber"), "minimises another objective"),
         (LinearSVC(multi_class="crammer_singer"), "crammer_singer"),
         (SGDClassifier(penalty="l1"), "minimises another objective"),
         (SGDClassifier(learning_rate="pa1", eta0=1.0), "minimises another objective"),
@@ -255,12 +260,22 @@ def test_a_file_of_libsvm_is_its_model(name, digits, first, request, tmp_path):
     assert "objective" in (tmp_path / "c.csv").read_text()
 
 
-def test_a_file_of_liblinear_is_its_model(wine, tmp_path):
-    X, y = wine
-    model = LinearSVC(C=0.5).fit(X, y)
+@pytest.mark.parametrize(
+    "model, kind, y",
+    [
+        (LinearSVC(C=0.5), "L2R_L2LOSS_SVC_DUAL", load_wine().target),
+        (LogisticRegression(C=0.5, solver="liblinear"), "L2R_LR", load_wine().target > 0),
+    ],
+    ids=["SVM", "logistic"],
+)
+def test_a_file_of_liblinear_is_its_model(model, kind, y, wine, tmp_path):
+    X, y = wine[0], y.astype(int)
+    model = clone(model).fit(X, y)
     table = np.column_stack([model.coef_, model.intercept_]).T
+    table = -table if len(model.classes_) == 2 else table  # positive for the first of two labels
+    labels = " ".join(map(str, model.classes_))
     head = (
-        "solver_type L2R_L2LOSS_SVC_DUAL\nnr_class 3\nlabel 0 1 2\n"
+        f"solver_type {kind}\nnr_class {len(model.classes_)}\nlabel {labels}\n"
         f"nr_feature {X.shape[1]}\nbias 1\nw\n"
     )
     rows = "\n".join(" ".join(map(repr, map(float, row))) for row in table)
@@ -337,7 +352,7 @@ def test_weights_of_classes_and_rows_are_those_of_the_training(model, zeros, wei
         (SVC(kernel="sigmoid"), "not positive semidefinite"),
         (SVC(C=np.inf, max_iter=100), "C=inf"),
         (SGDClassifier(alpha=0, learning_rate="constant", eta0=0.1), "alpha=0"),
-        (RidgeClassifier(), "objective of RidgeClassifier"),
+        (RidgeClassifier(alpha=0), "alpha=0"),
         (OneClassSVM(), "objective of OneClassSVM"),
         (CalibratedClassifierCV(SVC(), cv=2), "objective of CalibratedClassifierCV"),
         (SGDClassifier(early_stopping=True), "early_stopping"),
@@ -772,13 +787,189 @@ def test_rows_without_slack_belong_to_the_training_data_of_a_linear_svm(wine):
         mmbench.certify(hard, 2 * X, y)
 
 
-def test_a_solution_that_is_not_optimal_has_a_status_and_no_warning(cancer):
+def test_the_optimum_of_a_steep_smooth_loss_is_found_without_a_warning(cancer):
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         model = LinearSVC(C=1e6, max_iter=10).fit(*cancer)
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        assert list(mmbench.certify(model, *cancer).status) == ["inaccurate"]
+        (row,) = mmbench.certify(model, *cancer).itertuples()
+    assert (row.status, row.gap > 0.9) == ("optimal", True)
+    assert_allclose(row.bound, row.optimum, rtol=1e-9)
+
+
+def convex_optimum(X, y, penalties, loss, intercept):
+    """The optimum of ``1/2 ||w||^2 + penalty intercept^2 + sum of losses`` by a cone solver."""
+    cp = pytest.importorskip("cvxpy")
+    w, b = cp.Variable(X.shape[1]), cp.Variable() if intercept != "none" else 0.0
+    f = X @ w + b
+    losses = {
+        "hinge": lambda: cp.pos(1 - cp.multiply(y, f)),
+        "squared_hinge": lambda: cp.square(cp.pos(1 - cp.multiply(y, f))),
+        "log_loss": lambda: cp.logistic(-cp.multiply(y, f)),
+        "squared_error": lambda: cp.square(y - f),
+    }[loss]()
+    norm = cp.sum_squares(w) + (cp.square(b) if intercept == "penalised" else 0.0)
+    problem = cp.Problem(cp.Minimize(0.5 * norm + penalties @ losses))
+    return problem.solve(solver="CLARABEL", tol_gap_rel=1e-10, tol_gap_abs=1e-10, tol_feas=1e-10)
+
+
+EXACTLY = {"tol": 1e-10, "max_iter": 100_000}
+#: Model, C, loss, kind of intercept
+SMOOTH = [
+    (LogisticRegression(C=0.5, **EXACTLY), 0.5, "log_loss", "free"),
+    (LogisticRegression(C=0.5, fit_intercept=False, **EXACTLY), 0.5, "log_loss", "none"),
+    (LogisticRegression(solver="liblinear", **EXACTLY), 1.0, "log_loss", "penalised"),
+    (LogisticRegression(C=3.0, class_weight="balanced", **EXACTLY), 3.0, "log_loss", "free"),
+    (RidgeClassifier(alpha=0.3), 0.5 / 0.3, "squared_error", "free"),
+    (RidgeClassifier(class_weight={1: 4.0}), 0.5, "squared_error", "free"),
+    (LinearSVC(C=0.2, **EXACTLY), 0.2, "squared_hinge", "penalised"),
+    (LinearSVC(fit_intercept=False, **EXACTLY), 1.0, "squared_hinge", "none"),
+]
+
+
+@pytest.mark.parametrize("model, C, loss, intercept", SMOOTH, ids=lambda value: repr(value)[:60])
+@pytest.mark.parametrize("weighted_rows", [False, True])
+def test_smooth_losses_have_the_optimum_of_a_cone_solver(
+    model, C, loss, intercept, weighted_rows, wine
+):
+    X, y = wine[0][:, :4], (wine[1] > 0).astype(int)
+    weights = np.where(np.arange(len(y)) % 3, 1.0, 2.5) if weighted_rows else np.ones(len(y))
+    model = clone(model).fit(X, y, sample_weight=weights)
+    (row,) = mmbench.certify(model, X, y, sample_weight=weights).itertuples()
+    own = {"sample_weight": weights} if isinstance(model, LogisticRegression) else {}
+    factors = compute_class_weight(model.class_weight, classes=np.arange(2), y=y, **own)
+    penalties, labels = C * weights * factors[y], 2.0 * y - 1
+    optimum = convex_optimum(X, labels, penalties, loss, intercept)
+    assert_allclose([row.objective, row.dual, row.optimum, row.bound], optimum, rtol=1e-6)
+    assert row.dual <= optimum * (1 + 1e-9) and row.violation < 1e-9
+    assert (row.status, row.gap < 1e-6, row.labels_changed) == ("optimal", True, 0)
+    coarse = clone(model).set_params(fit_intercept=model.fit_intercept)
+    coarse = coarse.fit(X, y, sample_weight=weights)
+    coarse.coef_ = 0.7 * model.coef_
+    (moved,) = mmbench.certify(coarse, X, y, sample_weight=weights).itertuples()
+    assert moved.dual < optimum < moved.objective
+    assert_allclose(moved.gap, (moved.objective - optimum) / moved.objective, rtol=1e-4)
+
+
+@pytest.mark.parametrize("shape", [(60, 4), (20, 50)])
+def test_a_ridge_regression_has_the_optimum_of_its_closed_form(shape):
+    X = np.random.default_rng(0).normal(size=shape) + 5.0
+    y = X[:, 0] + np.sin(X[:, 1])
+    weights = np.linspace(0.5, 2.0, len(y))
+    (row,) = mmbench.certify(Ridge(alpha=0.7).fit(X, y, weights), X, y, sample_weight=weights).iloc
+    means = np.average(np.column_stack([X, y]), axis=0, weights=weights)
+    A, r = X - means[:-1], y - means[-1]
+    w = np.linalg.solve(A.T @ (weights[:, None] * A) + 0.7 * np.eye(shape[1]), A.T @ (weights * r))
+    value = 0.5 * w @ w + weights @ (r - A @ w) ** 2 / 1.4
+    columns = ["objective", "dual", "optimum", "bound"]
+    assert_allclose(row[columns].astype(float), value, rtol=1e-6)
+    assert (row.pair, row.status) == ("y", "optimal")
+    assert row.decision_change < 1e-6 and np.isnan(row.labels_changed)
+
+
+def test_one_vs_rest_models_have_one_certificate_per_class(wine):
+    X, y = wine
+    result = mmbench.certify(RidgeClassifier(class_weight="balanced").fit(X, y), X, y)
+    assert list(result.pair) == ["rest / 0", "rest / 1", "rest / 2"]
+    assert (result.gap < 1e-9).all()
+    for loss in ("log_loss", "squared_hinge"):
+        steps = {"learning_rate": "adaptive", "eta0": 0.01, "tol": 1e-6, "random_state": 0}
+        model = SGDClassifier(loss, alpha=0.05, **steps)
+        assert (mmbench.certify(model.fit(X, y), X, y).gap < 0.02).all()
+
+
+def rows_of_two(wine):
+    return wine[0][:, :4], np.where(wine[1] > 0, "yes", "no")
+
+
+#: Model, its coefficients, and the other arguments of `certify`
+ARRAYS = [
+    (SVC(C=2.0, gamma=0.3), {"C": 2.0, "kernel": "rbf", "gamma": 0.3}),
+    (SVC(C=2.0, kernel=linear_kernel), {"C": 2.0, "kernel": linear_kernel}),
+    (SVC(C=2.0, kernel="precomputed"), {"C": 2.0, "kernel": "precomputed"}),
+    (LogisticRegression(C=2.0), {"C": 2.0, "loss": "log_loss"}),
+    (LinearSVC(fit_intercept=False), {"C": 1, "loss": "squared_hinge", "fit_intercept": False}),
+    (SGDClassifier(alpha=0.1, random_state=0), {"C": 10 / 178}),
+]
+
+
+@pytest.mark.parametrize("model, options", ARRAYS, ids=repr)
+def test_arrays_have_the_certificate_of_the_model(model, options, wine):
+    X, y = rows_of_two(wine)
+    X = X @ X.T if options.get("kernel") == "precomputed" else X
+    model = clone(model).fit(X, y)
+    if hasattr(model, "support_"):
+        u = np.zeros(len(y))
+        u[model.support_] = model.dual_coef_[0]
+        options = {**options, "dual_coef": u}
+    else:
+        options = {**options, "coef": model.coef_}
+    expected = mmbench.certify(model, X, y)
+    found = mmbench.certify(X, y, intercept=model.intercept_, **options)
+    pd.testing.assert_frame_equal(found, expected)
+    per_row = mmbench.certify(
+        X, y, intercept=model.intercept_, **{**options, "C": np.full(len(y), options["C"])}
+    )
+    pd.testing.assert_frame_equal(per_row, expected)
+
+
+def test_dual_coefficients_without_an_intercept_need_not_sum_to_0(wine):
+    """A kernel SVM without an intercept, and a kernel ridge regression."""
+    X, y = rows_of_two(wine)
+    t, K = np.where(y == "yes", 1.0, -1.0), rbf_kernel(X, gamma=0.3)
+    u = (
+        t
+        * minimize(
+            lambda a: 0.5 * (a * t) @ K @ (a * t) - a.sum(),
+            np.full(len(t), 0.5),
+            jac=lambda a: t * (K @ (a * t)) - 1,
+            bounds=[(0.0, 1.0)] * len(t),
+            options={"ftol": 1e-14, "gtol": 1e-9, "maxiter": 10**4},
+        ).x
+    )
+    call = {"dual_coef": u, "C": 1.0, "kernel": "rbf", "gamma": 0.3, "fit_intercept": False}
+    (row,) = mmbench.certify(X, y, **call).itertuples()
+    assert_allclose([row.objective, row.dual, row.bound], row.optimum, rtol=1e-5)
+    v = np.linalg.solve(K + 0.5 * np.eye(len(t)), t)
+    call = {"dual_coef": v, "C": 1.0, "loss": "squared_error", "fit_intercept": False}
+    (ridge,) = mmbench.certify(K, t, kernel="precomputed", **call).itertuples()
+    assert_allclose([ridge.objective, ridge.dual], 0.5 * t @ v, rtol=1e-9)
+    assert ridge.gap < 1e-9 and (ridge.pair, ridge.labels_changed) == ("-1.0 / 1.0", 0)
+
+
+@pytest.mark.parametrize(
+    "options, words",
+    [
+        ({}, "either coef or dual_coef"),
+        ({"coef": np.ones(4), "dual_coef": np.ones(178)}, "either coef or dual_coef"),
+        ({"coef": np.ones(3)}, r"coef has 3 numbers, and X the shape \(178, 4\)"),
+        ({"coef": np.ones(4), "C": None}, "C must be a finite number > 0"),
+        ({"coef": np.ones(4), "C": -1}, "C must be a finite number > 0"),
+        ({"coef": np.ones(4), "C": [1, 2]}, "could not be broadcast"),
+        ({"coef": [np.nan] * 4}, "infs or NaNs"),
+        ({"coef": np.ones(4), "loss": "hingy"}, "unknown loss 'hingy'; did you mean 'hinge'"),
+        ({"coef": np.ones(4), "kernel": "rbf"}, "other kernels need dual_coef"),
+        ({"dual_coef": np.ones(178)}, "signs of dual_coef differ .* alpha_i in the rows of 'yes'"),
+        ({"dual_coef": np.zeros(178), "kernel": "rbf"}, "needs gamma"),
+        ({"dual_coef": np.zeros(178), "kernel": "ntk"}, "kernel='ntk': give 'linear'"),
+        ({"dual_coef": np.zeros(178), "kernel": "precomputed"}, "kernel matrix .* is square"),
+        ({"coef": np.ones(4), "loss": "squared_error"}, "must be numbers"),
+    ],
+    ids=repr,
+)
+def test_faulty_arrays_are_one_line(options, words, wine):
+    with pytest.raises(UserError, match=words) as caught:
+        mmbench.certify(*rows_of_two(wine), **{"C": 1.0, **options})
+    assert "\n" not in str(caught.value)
+
+
+def test_arrays_beside_a_model_are_refused(wine):
+    model = SVC().fit(*wine)
+    with pytest.raises(UserError, match="coef is stored in the model"):
+        mmbench.certify(model, *wine, coef=[1.0])
+    with pytest.raises(UserError, match="3 labels; give the rows of two classes"):
+        mmbench.certify(*wine, coef=np.ones(13), C=1.0)
 
 
 def test_rounding_errors_of_the_objective_are_named():

@@ -21,8 +21,8 @@ from sklearn.svm import SVC, SVR, LinearSVC, NuSVC
 import mmbench
 from mmbench import FSVM, LDA, M4, MAMC, MEMPM, MMRM, MPM, RMM, SVM, SigmaSVM
 from mmbench.errors import UserError
+from mmbench.inspect.geometry import enclosing_ball
 from mmbench.kernels import Kernel
-from mmbench.kernels.geometry import enclosing_ball
 from mmbench.machines import MACHINES as MACHINES_BY_NAME
 from mmbench.machines import make_machine
 

@@ -1,0 +1,1 @@
+"""Certificates and geometric quantities of fitted models, whichever package trained them."""
