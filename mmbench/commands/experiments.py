@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 
 from scipy.sparse import issparse
 
-from mmbench.commands.options import Options, Say, as_list, has_terminal
+from mmbench.commands.options import Options, Say, as_list, has_terminal, parse_only
 from mmbench.config.files import find_config
 from mmbench.config.model import Config, DatasetEntry
 from mmbench.config.plan import job_of_column, need_dense_rows, plan, plan_of
@@ -26,7 +26,7 @@ from mmbench.config.read import load_configs, to_yaml
 from mmbench.config.smoke import smoke
 from mmbench.datasets import DatasetRef, load_dataset, split_at, split_slots
 from mmbench.datasets.fetch import NotAvailable
-from mmbench.errors import SEVERITY, UserError, did_you_mean, listed
+from mmbench.errors import SEVERITY, UserError, listed
 from mmbench.jobs.job import Job
 from mmbench.jobs.limits import Limits
 from mmbench.jobs.prepare import check_rows
@@ -132,7 +132,11 @@ def plan_experiments(
         for one in filter(None, (config.source, config)):
             by_name.setdefault(one.name, one)
     configs = list(by_name.values())
-    wanted, planned = parse_only(options.only, configs), []
+    names = {
+        "dataset": {entry.label for config in configs for entry in config.datasets},
+        "machine": {name for config in configs for name in config.machines},
+    }
+    wanted, planned = parse_only(options.only, names), []
     for config in configs:
         results = Path(homes.get(config.name, options.results or "results"))
         absent: dict[str, str] = {}
@@ -161,29 +165,6 @@ def plan_experiments(
     if all(job.dataset.name in one.absent for one in planned for job in one.jobs):
         raise UserError(next(iter(planned[0].absent.values())))
     return planned
-
-
-def parse_only(options: Iterable[str], configs: Sequence[Config]) -> dict[str, set[str]]:
-    """Return the names in the options ``--only``, under the keys "dataset" and "machine".
-
-    A key that occurs in no option is missing. Raises UserError if an option is neither
-    ``dataset=NAME`` nor ``machine=NAME``, or if no experiment contains the named data set or
-    machine.
-    """
-    known = {
-        "dataset": {entry.label for config in configs for entry in config.datasets},
-        "machine": {name for config in configs for name in config.machines},
-    }
-    wanted: dict[str, set[str]] = {}
-    for option in options:
-        name_of, equals, name = option.partition("=")
-        if name_of not in known or not equals:
-            raise UserError(f"--only {option}: must be dataset=NAME or machine=NAME")
-        if name not in known[name_of]:
-            hint = did_you_mean(name, known[name_of])
-            raise UserError(f"--only {option}: no such {name_of} in the experiment{hint}")
-        wanted.setdefault(name_of, set()).add(name)
-    return wanted
 
 
 def _prepare(

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from mmbench.errors import UserError, listed, visible
+from mmbench.errors import UserError, did_you_mean, listed, visible
 from mmbench.jobs.limits import Limits, parse_limits
 
 if TYPE_CHECKING:
@@ -134,3 +134,24 @@ def to_stderr(line: str) -> None:
     """Print a line to the standard error stream, or do nothing if the line cannot be printed."""
     with suppress(OSError):
         print(visible(line), file=sys.stderr)
+
+
+def parse_only(
+    only: Iterable[str], known: Mapping[str, Collection[str]], where: str = "the experiment"
+) -> dict[str, set[str]]:
+    """Return the names in the options ``--only``, under the keys "dataset" and "machine".
+
+    `known` contains the data sets and the machines of `where`. A key that occurs in no option is
+    missing. Raises UserError if an option is neither ``dataset=NAME`` nor ``machine=NAME``, or if
+    the name is unknown.
+    """
+    wanted: dict[str, set[str]] = {}
+    for option in only:
+        part, equals, name = option.partition("=")
+        if part not in known or not equals:
+            raise UserError(f"--only {option}: must be dataset=NAME or machine=NAME")
+        if name not in known[part]:
+            hint = did_you_mean(name, known[part])
+            raise UserError(f"--only {option}: no such {part} in {where}{hint}")
+        wanted.setdefault(part, set()).add(name)
+    return wanted

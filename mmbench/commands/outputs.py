@@ -12,7 +12,7 @@ from functools import partial
 from pathlib import Path
 from typing import IO
 
-from mmbench.commands.options import Say
+from mmbench.commands.options import Say, parse_only
 from mmbench.errors import UserError, converted, did_you_mean, extra
 from mmbench.jobs.store import CONFIG, RecordStore, write_output
 from mmbench.results import load
@@ -123,7 +123,7 @@ def table(
     fmt, metrics = _format(output, fmt, TABLE_FORMATS), tuple(metrics)
     check_names(layout, metrics)
     read = _side_by_side(results, mix, say, include_failed)
-    read = [narrowed(one, only) for one in read]
+    read = [narrowed(one, _wanted(one, only)) for one in read]
     text = draw_tables(read, fmt, layout, say, metrics, bold, block, caption)
     if output is not None:
         _write(output, lambda file: file.write(text.encode()), "cannot write the table")
@@ -132,6 +132,12 @@ def table(
         table for one in read for table in tables_of(one, layout, metrics, bold)
     ]
     return found
+
+
+def _wanted(results: Results, only: Iterable[str]) -> dict[str, set[str]]:
+    parts = ("dataset", "machine")
+    known = {part: {getattr(key, part) for key in results.keys} for part in parts}
+    return parse_only(only, known, results.name)
 
 
 def figure(name: str, results: Folders, output: str | Path | None = None, say: Say = silent) -> str:
@@ -406,7 +412,11 @@ def clean(results: Folders, remove: bool = False) -> list[str]:
 def _side_by_side(
     results: Folders, mix: bool, say: Say, include_failed: bool = False
 ) -> list[Results]:
-    """Return results, side by side if each is given by a path of its own; see `beside`."""
+    """Return the results in some folders.
+
+    Experiments whose own folders are in `results` are set side by side; see `beside`. Experiments
+    that are found inside a folder, such as ``results``, remain apart.
+    """
     paths = _paths(results)
     found = read_results(paths, mix, say, include_failed)
     inside = (list(folders_in(path)) for path in paths)

@@ -7,7 +7,7 @@ them.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import replace
 from pathlib import Path
@@ -15,10 +15,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from mmbench.errors import UserError, did_you_mean
 from mmbench.jobs.store import Key, PlannedCell, grouped
-from mmbench.results.cells import marked, rows_of
+from mmbench.results.cells import as_cells, marked, rows_of
 from mmbench.results.columns import typed
+from mmbench.results.folder import facts_of
 from mmbench.results.frames import Results
 
 if TYPE_CHECKING:
@@ -49,22 +49,17 @@ def beside(results: Sequence[Results], named: AbstractSet[Path]) -> list[Results
     return hosts
 
 
-def narrowed(results: Results, only: Iterable[str]) -> Results:
-    """Return results with only some data sets and machines.
+#: Remark on a narrowed reference folder without the certificates of single fits.
+PART = "Medians and counts of gaps are stored for all data sets together, and left out here."
 
-    An entry of `only` is ``dataset=NAME`` or ``machine=NAME``. Raises UserError if an entry has
-    another form, or if the results have no such data set or machine.
+
+def narrowed(results: Results, wanted: Mapping[str, Collection[str]]) -> Results:
+    """Return results with only some data sets and machines, and the facts about these.
+
+    The keys of `wanted` are "dataset" and "machine"; a missing key stands for all.
     """
-    wanted: dict[str, set[str]] = {}
-    known = {part: {getattr(key, part) for key in results.keys} for part in ("dataset", "machine")}
-    for option in only:
-        part, equals, name = option.partition("=")
-        if part not in known or not equals:
-            raise UserError(f"--only {option}: must be dataset=NAME or machine=NAME")
-        if name not in known[part]:
-            hint = did_you_mean(name, known[part])
-            raise UserError(f"--only {option}: no such {part} in {results.name}{hint}")
-        wanted.setdefault(part, set()).add(name)
+    import pandas as pd
+
     if not wanted:
         return results
 
@@ -73,12 +68,35 @@ def narrowed(results: Results, only: Iterable[str]) -> Results:
         return frame[np.logical_and.reduce(shown)]
 
     cells = [c for c in results.plan.cells if all(getattr(c.key, p) in wanted[p] for p in wanted)]
-    return replace(
-        results,
-        plan=replace(results.plan, cells=tuple(cells)),
-        splits=kept(results.splits),
-        stored=None if results.stored is None else kept(results.stored),
+    made = replace(
+        results, plan=replace(results.plan, cells=tuple(cells)), splits=kept(results.splits)
     )
+    if results.stored is None:
+        return replace(made, facts=_facts_of_part(made))
+    stored, remarks = kept(results.stored), results.remarks
+    if "dataset" in wanted:  # the stored totals are over all data sets
+        totals = list(made.totals())
+        more = as_cells((row for _, row in totals), [key for key, _ in totals])
+        lost = {*stored.metric[stored.dataset == ""]} - {*more.metric}
+        stored = pd.concat([stored[stored.dataset != ""], more], ignore_index=True)
+        remarks = (*remarks, *[PART][: bool(lost)])
+    return replace(made, facts=_facts_of_part(made), stored=stored, remarks=remarks)
+
+
+def _facts_of_part(results: Results) -> dict[str, Any]:
+    """Return the facts about the splits of narrowed results; facts that are not stored by split are
+    those of the whole run.
+    """
+    splits = results.splits[~results.splits.experiment.isin([g.name for g in results.guests])]
+    records = [r for key in splits.record if (r := results.records.get(key))]
+    found, whole = facts_of(results.plan, splits, records, results.foreign), results.facts
+    if not results.has_records:
+        found["with_code"] = int(splits.version.notna().sum())
+        every = {0: 0, whole["with_code"]: found["with_code"]}
+        found["by_other_code"] = every.get(whole["by_other_code"])
+    if not any(computer for *_, computer, _ in found["computers"]):
+        found["computers"] = whole["computers"]
+    return {**whole, **found, "sizes": whole["sizes"], "deviations": whole["deviations"]}
 
 
 def _joined(host: Results, guest: Results) -> tuple[Results, bool] | None:

@@ -97,7 +97,7 @@ def certificates(splits: Iterable[Row]) -> dict[str, Any]:
 
     If a certificate has no dual bound, the duality gap is infinite. The value of ``median_gap`` is
     None if no binary classifier has a certificate. The value of ``gap_tolerance`` is None if no
-    record states a tolerance for the duality gap.
+    record states a tolerance for the duality gap. Counts are None without certificates.
     """
     splits = list(splits)
     fits = [fit for split in splits for fit in split.certificates or ()]
@@ -117,8 +117,8 @@ def certificates(splits: Iterable[Row]) -> dict[str, Any]:
         "median_gap": median(gaps) if gaps else None,
         "gap_tolerance": tolerance,
         "gaps_above_tolerance": above if gaps else None,
-        "n_gaps": len(gaps),
-        "at_coefficient_limit": limited,
+        "n_gaps": len(gaps) if fits else None,
+        "at_coefficient_limit": limited if fits else None,
     }
 
 

@@ -24,7 +24,7 @@ J. W. Tukey: The problem of multiple comparisons. Princeton University, 1953.
 from __future__ import annotations
 
 import math
-from collections.abc import Hashable, Iterable, Mapping
+from collections.abc import Hashable, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import TypeVar
@@ -33,7 +33,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.special import ndtri, stdtr, stdtrit
 
-from mmbench.results.statistics import LEVEL, Posterior, tukey_factor, z_value
+from mmbench.results.statistics import LEVEL, Posterior, tukey_factor
 
 #: Type of the name of a machine or cell.
 Name = TypeVar("Name", bound=Hashable)
@@ -194,9 +194,6 @@ def difference(
     *,
     rule: str,
     q: float | None = None,
-    groups: ArrayLike | None = None,
-    scale: float = 100.0,
-    counts: bool = True,
 ) -> Difference:
     """Return the difference between two machines from results per split and per row.
 
@@ -215,14 +212,6 @@ def difference(
     q : float, optional
         Percentage of test rows that exactly one machine predicts correctly, as mean over splits. By
         default, a lower bound from `differences` and `rows`, which gives a larger standard error.
-    groups : array of shape (n_rows,), optional
-        Labels of groups that are never divided between training and test part.
-    scale : float
-        Value of `differences` if the machines differ by 1 on each row.
-    counts : bool
-        Whether `rows` contains numbers of splits. For a metric with a real loss per row, such as
-        the log loss, `rows` contains the differences of the summed losses, `scale` is 1, and `q` is
-        the mean squared difference per test row.
 
     Notes
     -----
@@ -249,46 +238,37 @@ def difference(
     k = len(d_j)
     n1, n2 = (float(np.asarray(n, dtype=float).mean()) for n in (n_train, n_test))
     S2 = float(d_j.var(ddof=1)) if k > 1 else 0.0
-    power = 1 if counts else 2
-    lowest = float(np.mean(np.abs(d_j / scale) ** power))
+    lowest = float(np.abs(d_j).mean())
     V_rows, wins, losses, n, kbar = math.nan, 0, 0, 0, 1.0
     if rows is not None:
         D, k_i = np.asarray(rows, dtype=float), np.asarray(tested, dtype=float)
         n, K = int(np.count_nonzero(k_i)), float(k_i.sum())
         if not math.isclose(K, np.broadcast_to(n_test, k).sum()):
             raise ValueError("the splits of the rows differ from the splits of the differences")
-        r = scale * row_residuals(D, k_i, groups)
+        r = 100 * row_residuals(D, k_i)
         V_rows, kbar = float(r @ r), K / n
         wins, losses = int((D > 0).sum()), int((D < 0).sum())
-        per_row = np.abs(D) ** power / np.maximum(k_i, 1) ** (power - 1)
-        lowest = max(lowest, float(per_row.sum()) / K)
-    q = scale * lowest if q is None else q
+        lowest = max(lowest, 100 * float(np.abs(D).sum()) / K)
+    q = lowest if q is None else q
     A = 0.0
     if rule not in ("official", NEW_DRAWS):
-        A = _training_variance(S2, scale * q, n * V_rows, kbar, n1, n2)
-    if rows is not None and counts:
+        A = _training_variance(S2, 100 * q, n * V_rows, kbar, n1, n2)
+    if rows is not None:
         # One more row for each machine that only this machine predicts correctly: without them,
         # the variance would be too small if the machines disagree on few rows.
-        V_rows += 2 * (scale / len(r)) ** 2
+        V_rows += 2 * (100 / len(r)) ** 2
     return Difference(rule, k, n1, n2, float(d_j.mean()), S2, V_rows, q, A, wins, losses)
 
 
-def row_residuals(rows: NDArray, tested: NDArray, groups: ArrayLike | None = None) -> NDArray:
-    """Return the contribution of each tested row, or of each group of rows, to the error of a mean
-    over all tests. The sum of their squares estimates the variance of the mean over samples of
-    rows.
+def row_residuals(rows: NDArray, tested: NDArray) -> NDArray:
+    """Return the contribution of each tested row to the error of a mean over all tests. The sum of
+    their squares estimates the variance of the mean over samples of rows.
 
     `rows` has the shape (n_rows,) or (n_rows, n_machines).
     """
     known = tested > 0
     rows, tested = rows[known], tested[known]
-    own = (rows - np.multiply.outer(tested, rows.sum(axis=0) / tested.sum())) / tested.sum()
-    if groups is None:
-        return own
-    names, labels = np.unique(np.asarray(groups)[known], return_inverse=True)
-    summed = np.zeros((len(names), *own.shape[1:]))
-    np.add.at(summed, labels, own)
-    return summed
+    return (rows - np.multiply.outer(tested, rows.sum(axis=0) / tested.sum())) / tested.sum()
 
 
 def _training_variance(
@@ -318,23 +298,6 @@ def worse_than_best(to_best: Mapping[Name, Difference]) -> list[Name]:
     """
     m = len(to_best) + 1
     return [name for name, own in to_best.items() if own.tested and -own.d > own.critical(m)]
-
-
-def combined_z(differences: Iterable[Difference]) -> float:
-    """Return the sum of the differences on several data sets, divided by its standard error.
-
-    The data sets are independent. Differences without a standard error are left out. Cells of one
-    data set are first combined by `difference`.
-
-    Examples
-    --------
-    >>> cell = difference([1.0, 2.0, 3.0, 2.0, 2.0], 240, 500, rule="new_draws")
-    >>> round(combined_z([cell, cell]), 3), combined_z([])
-    (8.944, 0.0)
-    """
-    tested = [own for own in differences if own.tested]
-    total, se = sum(own.d for own in tested), math.hypot(*(own.se for own in tested))
-    return z_value(0.0, total, se)
 
 
 def mean_covariance(

@@ -111,7 +111,7 @@ def of_records(
     rows = [split_row(folder.name, plan, record) for record in records]
     splits = typed("splits", pd.DataFrame(rows, columns=names("splits")))
     foreign = frozenset(r.job.column for r in records if not states_kernel(r.job))
-    facts = _facts(plan, splits, records, foreign)
+    facts = facts_of(plan, splits, records, foreign)
     found = {record.key: record for record in records}
     return Results(folder, plan, splits, facts, remarks, found, foreign=foreign)
 
@@ -172,10 +172,10 @@ def _latest(records: list[Record]) -> list[Record]:
 # -- facts -----------------------------------------------------------------------------------------
 
 
-def _facts(
+def facts_of(
     plan: Plan, splits: pd.DataFrame, records: Iterable[Record], foreign: frozenset[str]
 ) -> dict[str, Any]:
-    """Return the facts about a whole run that its records state."""
+    """Return the facts about a run, or about some of its splits. `records` may be empty."""
     rows = rows_of(splits)
     done = [row for row in rows if row.accuracy_pct is not None]
     texts = grouped((row.dataset, text) for row in rows for text in row.deviations or ())

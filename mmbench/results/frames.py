@@ -294,7 +294,7 @@ class Results:
         """The frame ``cells``, with a column ``key``."""
         if self.stored is not None:
             return self.stored
-        rows = [*self._cell_rows(), *self._totals()]
+        rows = [*self._cell_rows(), *self.totals()]
         return as_cells((row for _, row in rows), [key for key, _ in rows])
 
     def _cell_rows(self) -> Iterable[tuple[Key, dict[str, Any]]]:
@@ -410,7 +410,7 @@ class Results:
         labels = sorted({label for pair in totals for label in pair}, key=_by_size)
         return {true: [totals[true, taken] for taken in labels] for true in labels}
 
-    def _totals(self) -> Iterable[tuple[Key, dict[str, Any]]]:
+    def totals(self) -> Iterable[tuple[Key, dict[str, Any]]]:
         """Yield the rows that summarize the certificates of all fits of a machine."""
         machines = grouped((key.machine, r) for key, rows in self.by_cell.items() for r in rows)
         for machine, rows in machines.items():

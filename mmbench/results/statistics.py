@@ -1,7 +1,7 @@
 """Statistical comparisons of classifiers with each other, and of measured with published values.
 
 The module contains the counting rules of the papers (such as win/tie/loss), ranks and tests over
-data sets, and paired tests over splits. The two Bayesian tests are computed by the formulas of the
+data sets, and the paired t-test over splits. The Bayesian test is computed by the formulas of the
 package baycomp. The module also fits the regression line of the MMRM paper.
 
 References
@@ -327,73 +327,25 @@ def rank_stability(
     return pd.DataFrame(columns, index=values.columns[order])
 
 
-def paired_p(differences: ArrayLike, test_to_train: float = 0.0) -> float:
+def paired_p(differences: ArrayLike) -> float:
     """Return the p-value of a paired t-test, or NaN if there are fewer than two splits.
 
-    `differences` contains, for each split, the difference between the results of two machines.
-    `test_to_train` is the number of test rows divided by the number of training rows. If
-    `test_to_train` is positive, the test is corrected for training rows that several splits have in
-    common.
-
-    Notes
-    -----
-    Different splits of a data set have training rows in common, so that results on different splits
-    are dependent. The uncorrected paired t-test ignores the dependence of the splits, and reports
-    significant differences too often. The corrected resampled t-test estimates the variance of the
-    mean difference over n splits by ``(1/n + test_to_train) var`` instead of ``var/n``, where var
-    is the variance of the differences. The corrected resampled t-test is meant for test sets that
-    are smaller than the training sets.
-
-    References
-    ----------
-    C. Nadeau, Y. Bengio: Inference for the generalization error. Machine Learning 52, 2003.
+    `differences` contains, for each split, the difference between the results of two machines. The
+    test treats the splits as independent, and reports significant differences too often if splits
+    of a data set have rows in common; see `mmbench.results.differences`.
 
     Examples
     --------
     >>> round(paired_p([1.0, 2.0, 3.0]), 3), paired_p([0.0, 0.0])
     (0.074, 1.0)
-    >>> round(paired_p([1.0, 2.0, 3.0], test_to_train=1 / 9), 3)
-    0.095
     """
     from scipy.special import stdtr
 
-    if len(np.atleast_1d(differences)) < 2:
+    values = np.atleast_1d(np.asarray(differences, dtype=float))
+    if len(values) < 2:
         return math.nan
-    mean, se, df = _resampled(differences, test_to_train)
-    return float(2 * stdtr(df, -abs(mean) / se)) if se else float(mean == 0)
-
-
-def detectable_difference(sd: float, n: int, test_to_train: float = 0.0) -> float:
-    """Return the difference that the t-test of `paired_p` detects with probability 0.8.
-
-    `sd` is the standard deviation, over splits, of the difference between two machines. `n` is the
-    number of splits, at least 2. `test_to_train` is explained in `paired_p`. The significance level
-    of the t-test is `LEVEL`.
-
-    Notes
-    -----
-    The returned difference is ``(t_0.975 + t_0.8) sd sqrt(1/n + test_to_train)``. The symbol t_p is
-    the p-quantile of Student's t-distribution with n - 1 degrees of freedom. This formula is an
-    approximation, since the exact power follows from the noncentral t-distribution.
-
-    Examples
-    --------
-    >>> round(detectable_difference(2.0, 50), 3), round(detectable_difference(2.0, 50, 1 / 9), 3)
-    (0.809, 2.07)
-    """
-    from scipy.special import stdtrit
-
-    quantiles = stdtrit(n - 1, [1 - LEVEL / 2, 0.8])
-    return float(quantiles.sum() * sd * math.sqrt(1 / n + test_to_train))
-
-
-def _resampled(differences: ArrayLike, test_to_train: float) -> tuple[float, float, int]:
-    """Return the mean difference, its standard error and the degrees of freedom for the corrected
-    resampled t-test.
-    """
-    values = np.asarray(differences, dtype=float)
-    se = values.std(ddof=1) * math.sqrt(1.0 / len(values) + test_to_train)
-    return float(values.mean()), float(se), len(values) - 1
+    mean, se = float(values.mean()), float(values.std(ddof=1) / math.sqrt(len(values)))
+    return float(2 * stdtr(len(values) - 1, -abs(mean) / se)) if se else float(mean == 0)
 
 
 def holm(p_values: ArrayLike) -> NDArray:
@@ -460,34 +412,6 @@ class Posterior(NamedTuple):
 
     def __str__(self) -> str:
         return " / ".join(f"{p:.2f}" for p in self)
-
-
-def correlated_posterior(
-    differences: ArrayLike, rope: float, test_to_train: float
-) -> Posterior | None:
-    """Return the posterior probabilities of the Bayesian correlated t-test, which compares two
-    machines on one data set.
-
-    `differences` contains, for each split, the difference between the results of two machines. Two
-    machines are practically equivalent if their mean difference is between -`rope` and `rope`.
-    `test_to_train` is the number of test rows divided by the number of training rows. The
-    correlation between the results on two splits is assumed to be the number of test rows divided
-    by the number of all rows. Returns None if there are fewer than two splits.
-
-    Examples
-    --------
-    >>> print(correlated_posterior([1.0, 3.0, 2.0, 4.0], rope=1.0, test_to_train=1 / 3))
-    0.02 / 0.09 / 0.89
-    """
-    from scipy.stats import t as student
-
-    if len(np.atleast_1d(differences)) < 2:
-        return None
-    mean, se, df = _resampled(differences, test_to_train)
-    if se == 0:
-        return Posterior(*map(float, (mean < -rope, abs(mean) <= rope, mean > rope)))
-    worse, not_better = student.cdf((np.array([-rope, rope]) - mean) / se, df).tolist()
-    return Posterior(worse, not_better - worse, 1.0 - not_better)
 
 
 #: Number of Monte Carlo draws in `signed_rank_posterior`. With this number of draws, the standard

@@ -177,11 +177,8 @@ def _code(facts: Any) -> list[str]:
         for version, text, machines in facts["code"]
     )
     known, lacking = facts["with_code"], facts["records"] - facts["with_code"]
-    lines = [
-        f"Code of the machines (version, fingerprint of the sources): {'; '.join(texts)}.",
-        f"Records made by other code than this table: {facts['by_other_code']} of {known}.",
-    ]
-    return [
-        *(lines if known else []),
-        *([f"Records without a fingerprint of the code: {lacking}."] if lacking else []),
-    ]
+    lines = [f"Code of the machines (version, fingerprint of the sources): {'; '.join(texts)}."]
+    if (other := facts["by_other_code"]) is not None:
+        lines.append(f"Records made by other code than this table: {other} of {known}.")
+    lines = lines if known else []
+    return [*lines, *[f"Records without a fingerprint of the code: {lacking}."][: bool(lacking)]]

@@ -438,7 +438,7 @@ def verdicts(t: Table) -> list[Verdict]:
         counts = [win_tie_loss(first, other) for first, other in pairs]
         signs = tuple(wins - losses for wins, _, losses in counts)
         gains = tuple(first[0] - other[0] for first, other in pairs)
-        found.append(Verdict(results.label(machine), name_of(place.dataset), signs, gains))
+        found.append(Verdict(machine, name_of(place.dataset), signs, gains))
     return found
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from pathlib import Path
 
 import numpy as np
@@ -210,14 +209,18 @@ def test_dry_run_states_the_detectable_difference_by_the_reference_splits(tmp_pa
     assert "power 0.8; variances of the reference table" in lines[k]
     splits = mmbench.load(REFERENCE / "quickstart")
     wdbc = splits[splits.dataset == "wdbc"].pivot_table("accuracy_pct", "fold", "machine")
-    sd = wdbc[["rmm", "mmrm"]].sub(wdbc.svm, axis=0).std().astype(float)
-    stated = re.fullmatch(r"  wdbc: (\S+) to (\S+) % \(5 splits\)", lines[k + 1])
-    # the variance of the corrected resampled t-test is the lower limit; quantiles of 4 df and of
-    # the normal distribution are the limits of the quantiles
-    for value, found in zip((sd.min(), sd.max()), map(float, stated.groups()), strict=True):
-        least, most = (d.ppf(0.975) + d.ppf(0.8) for d in (normal(), student(4)))
-        se = value * np.sqrt(1 / 5 + 1 / 4)
-        assert least * se < found < 1.3 * most * se
+    sizes = []
+    for name in ("rmm", "mmrm"):
+        variance, share = wdbc[name].sub(wdbc.svm).var(), 1 - wdbc[[name, "svm"]].mean() / 100
+        # without counts per row: as if the errors of both machines were independent
+        apart = share[name] * (1 - share.svm) + share.svm * (1 - share[name])
+        of_rows, f = 1e4 * apart / 569, 0.8  # f is the fraction of training rows
+        base, resampled = of_rows + variance / 5, variance * (1 / 5 + 1 / 4)
+        whole = max(base, min(base + f * variance, resampled))
+        df = 4 * (whole / max(variance / 5, whole - of_rows)) ** 2
+        sizes.append((student(df).ppf(0.975) + normal().ppf(0.8)) * np.sqrt(whole))
+    low, high = (f"{size:.2g}" for size in sorted(sizes))
+    assert lines[k + 1] == f"  wdbc: {low} to {high} % (5 splits)"
 
 
 def test_dry_run_bounds_the_detectable_difference_on_an_official_test_part(tmp_path: Path):
@@ -346,8 +349,14 @@ def test_dry_run_compares_classifiers_of_other_packages_and_no_machine_of_the_pa
     assert run(path).exit_code == 0
     path.write_text(base + foreign)
     (line,) = [x for x in run(path, "--dry-run").stdout.splitlines() if "splits)" in x]
-    splits = mmbench.load(tmp_path / "results" / "mine")
-    values = splits.pivot_table("accuracy_pct", "fold", "machine")
-    se = float((values.nb - values.svm).std()) * np.sqrt(1 / 5 + 1 / 4)
-    found = float(re.fullmatch(r"  mine: (\S+) % \(5 splits\)", line)[1])
-    assert 2.8 * se < found < 4.5 * se
+    rows = mmbench.load(tmp_path / "results" / "mine", predictions=True)
+    right = rows.assign(right=rows.label == rows.predicted).pivot_table(
+        "right", ["fold", "row"], "machine", aggfunc="sum"
+    )
+    gaps = (right.nb - right.svm).astype(float)
+    variance = (100 * gaps.groupby("fold").mean()).var()
+    of_rows = 100**2 * (gaps.var(ddof=0) / len(gaps) + 2 / len(gaps) ** 2)
+    whole = max(of_rows + variance / 5, variance * (1 / 5 + 1 / 4))
+    df = 4 * (whole / max(variance / 5, whole - of_rows)) ** 2
+    size = (student(df).ppf(0.975) + normal().ppf(0.8)) * np.sqrt(whole)
+    assert line == f"  mine: {size:.2g} % (5 splits)"

@@ -12,7 +12,7 @@ from helpers.planned import CONFIGS, config_names, full_plan, load
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from mmbench.commands.experiments import keep_only, parse_only
+from mmbench.commands.experiments import keep_only
 from mmbench.config.files import find_config
 from mmbench.config.grids import n_points
 from mmbench.config.model import Config
@@ -237,8 +237,8 @@ def test_numbers_are_those_of_yaml_1_2(tmp_path: Path):
 
 
 def test_only_keeps_the_machines_that_others_use():
-    config, jobs = load("quickstart"), full_plan("quickstart")
-    kept = keep_only(jobs, parse_only(["machine=rmm", "dataset=digits"], [config]))
+    jobs = full_plan("quickstart")
+    kept = keep_only(jobs, {"machine": {"rmm"}, "dataset": {"digits"}})
     assert {(job.dataset.name, job.machine) for job in kept} == {
         ("digits", "svm"),
         ("digits", "rmm"),

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from mmbench.commands.experiments import keep_only, parse_only
+from mmbench.commands.experiments import keep_only
 from mmbench.config.model import Config
 from mmbench.config.plan import plan, plan_of
 from mmbench.config.read import load_config, to_yaml
@@ -73,7 +73,7 @@ def test_columns_are_called_by_their_label_or_their_own_name(config, jobs):
 
 
 def test_only_and_smoke_and_yaml_go_by_columns(config, jobs, tmp_path):
-    kept = keep_only(list(jobs.values()), parse_only(["machine=wide"], [config]))
+    kept = keep_only(list(jobs.values()), {"machine": {"wide"}})
     assert [job.column for job in kept] == ["m4", "wide"]
     assert smoke(config).machines["narrow"].grid == {"C": (1, 10)}
     (tmp_path / "again.yaml").write_text(to_yaml(config))

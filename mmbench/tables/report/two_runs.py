@@ -22,8 +22,6 @@ from mmbench.tables.report.pictures import Point, Spec, axis, rule, scatter
 from mmbench.tables.report.site import Site
 from mmbench.tables.report.view import View, run_facts, signed
 
-LEFT, ENTERED = "left its band", "entered its band"
-
 
 def changes(before: Results, after: Results) -> pd.DataFrame:
     """Return the differences between two runs, with one row per table cell that has results in both
@@ -33,10 +31,10 @@ def changes(before: Results, after: Results) -> pd.DataFrame:
     later minus the earlier accuracy (%), and ``error`` its standard error. ``how`` names the
     standard error, or the reason for a missing one, and ``p`` is the p-value adjusted by Holm's
     method. ``ratio`` is the later CPU time per split divided by the earlier. ``verdict`` is
-    "better", "worse", "equal", "not significant" or "not tested". ``band`` states whether the
-    published value has left or entered the comparison band, and ``status`` a change of the status.
+    "better", "worse", "equal", "not significant" or "not tested". ``band`` is "left" or "entered"
+    if the published value has left or entered the comparison band; ``status`` states a change.
     """
-    bands: dict[tuple[Any, Any], str] = {(True, False): LEFT, (False, True): ENTERED}
+    bands: dict[tuple[Any, Any], str] = {(True, False): "left", (False, True): "entered"}
     made = compare(before, after).cells
     found = made[made.difference.notna() & made.metric.isin([METRIC, after.metric])]
     cells = {
