@@ -333,9 +333,12 @@ class Results:
             for parameter in selected(done):
                 yield key, {**heads[key], **parameter}
         for key, head in heads.items():
-            done = [s for s in self.by_cell.get(key, []) if s.accuracy_pct is not None]
+            splits, own = self.by_cell.get(key, []), self.counted(key)
+            done = [split for split in splits if split.accuracy_pct is not None]
+            whole = len(own) == len(done) and head["status"] != MISSING
             for row in self._metric_rows(key, head) if done else ():
-                yield key, row
+                found = known.get((key, row["metric"]))
+                yield key, compared(row, splits, found, compare, whole)
         for key, head in heads.items():
             for row in self._line_rows(key) if (key, f"{LINE}slope") in known else ():
                 yield (

@@ -15,6 +15,7 @@ import numpy as np
 from mmbench.errors import SEVERITY, Status
 from mmbench.jobs.store import Key, grouped
 from mmbench.results.cells import (
+    AVERAGED,
     CERTIFIED,
     CONFUSION,
     COUNTED,
@@ -323,6 +324,13 @@ def metric_text(row: Row) -> tuple[str, str]:
     return (NOTHING, "") if row.measured is None else measured(row, 3)
 
 
+def published_rest(row: Row) -> str:
+    """Return the published value as text after the measured value, or an empty text."""
+    if row.published is None:
+        return ""
+    return f" / {published_text(row, None if row.metric in AVERAGED else 3)}"
+
+
 def grids(results: Results) -> Iterator[Grid]:
     """Yield one table block per requested metric.
 
@@ -332,7 +340,9 @@ def grids(results: Results) -> Iterator[Grid]:
         if name == CONFUSION:
             yield from confusions(results)
         else:
-            yield values(results, name, metric_text, label(name))
+            stated = results.cells.published[results.cells.metric == name].notna().any()
+            caption = f"{label(name)}, measured / published" if stated else label(name)
+            yield values(results, name, metric_text, caption, rest=published_rest)
 
 
 def confusions(results: Results) -> Iterator[Grid]:

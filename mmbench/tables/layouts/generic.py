@@ -23,6 +23,7 @@ from mmbench.tables.blocks import (
     grids,
     label,
     metric_text,
+    published_rest,
     total_with_search,
     values,
     with_search_text,
@@ -36,7 +37,6 @@ from mmbench.tables.text import (
     Text,
     measured,
     numbers,
-    published_text,
     seconds_text,
     words,
 )
@@ -55,16 +55,12 @@ def generic(results: Results) -> Table:
     title = "Accuracy (%)" if metric == METRIC else "Errors on the test part"
     if results.cells.published[results.cells.metric == metric].notna().any():
         title += ", measured / published"
-    blocks = [values(results, metric, _accuracy_or_errors, rest=_published), by_stage(results)]
+    blocks = [values(results, metric, _accuracy_or_errors, rest=published_rest), by_stage(results)]
     return compose(results, title, blocks, metric=metric)
 
 
 def _accuracy_or_errors(row: Row) -> tuple[str, str]:
     return measured(row, None if row.metric == "errors_count" else 1)
-
-
-def _published(row: Row) -> str:
-    return "" if row.published is None else f" / {published_text(row)}"
 
 
 def machines(results: Results) -> Table:
