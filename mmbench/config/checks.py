@@ -32,7 +32,7 @@ from mmbench.kernels import KERNELS
 from mmbench.machines import ALIASES, MACHINES, alias_of, machine_class
 from mmbench.machines.base.foreign import ForeignClassifier
 from mmbench.machines.base.joint_training import JointClassifier
-from mmbench.results.cells import ACCURACY, AVERAGED
+from mmbench.results.cells import ACCURACY, AVERAGED, BOUND, WORST_CLASS
 from mmbench.results.folder import REFERENCE
 from mmbench.results.published import (
     CLAIM,
@@ -403,7 +403,7 @@ def _check_own_table(config: Config) -> None:
             raise Fault(f"published has no data set {name!r}{hint}", "datasets", k, key)
     machines, metrics = (
         [*config.machines, *config.published_only],
-        {*AVERAGED, *METRICS, *ERRORS} - {ACCURACY},
+        {*AVERAGED, BOUND, WORST_CLASS, *METRICS, *ERRORS} - {ACCURACY},
     )
     for k, row in enumerate(config.published, 1):
         machine, metric = row.get("machine"), row["metric"]

@@ -107,6 +107,8 @@ def _parse_published(value: Any, info: ValidationInfo) -> tuple[PublishedRow, ..
     """Return the rows of a published table, given the path of a CSV file, a data frame or rows."""
     import pandas as pd
 
+    if value is None:
+        return ()
     with converted("", UserError, to=ValueError):
         if isinstance(value, str):
             return own_rows(io.StringIO(read_text(Path(_resolved(value, info)))), value)
@@ -175,7 +177,7 @@ PublishedTable = Annotated[
     Any,
     PlainValidator(_parse_published),
     PlainSerializer(list),
-    Forms(({"type": "string"}, {"type": "array", "items": {"type": "object"}})),
+    Forms(({"type": ["string", "null"]}, {"type": "array", "items": {"type": "object"}})),
 ]
 #: Types of the absolute paths of a data file and of another experiment's YAML file.
 DataFile = Annotated[str, BeforeValidator(_text), AfterValidator(_resolved)]

@@ -41,6 +41,7 @@ from mmbench.results.cells import (
     rows_of,
     selected,
     status_of,
+    worst_case,
 )
 from mmbench.results.splits import CODE, SECONDS, counts_of_rows, value_of
 from mmbench.results.statistics import fit_line, pair_accuracies, pair_points
@@ -314,6 +315,7 @@ class Results:
                 "deviation": "; ".join(self.facts["deviations"].get(key.dataset, ())),
                 **{name: _texts(done, name) for name in CODE},
             }
+            whole = len(own) == len(done) and heads[key]["status"] != MISSING
             for metric in AVERAGED if done else AVERAGED[:2]:
                 found = known.get((key, metric))
                 values = [v for r in own if (v := getattr(r, metric)) is not None]
@@ -321,13 +323,15 @@ class Results:
                 row = {**heads[key], "metric": metric, **mean_of(values, metric, n_test)}
                 unknown = planned.published_only and found is None
                 if not unknown and (metric != SECONDS[-1] or "measured" in row):
-                    whole = len(own) == len(done) and heads[key]["status"] != MISSING
                     yield key, compared(row, splits, found, compare, whole)
             fits = certificates(done)
             for name in CERTIFIED:
                 if fits[name] is not None:
                     entries = {"metric": name, "measured": fits[name], "n": len(done)}
                     yield key, heads[key] | entries
+            for name, values in worst_case(own).items():
+                row = {**heads[key], "metric": name, **mean_of(values, name, None)}
+                yield key, compared(row, splits, known.get((key, name)), compare, whole)
             if (kept := kept_share(done)) is not None:
                 yield key, heads[key] | {"metric": KEPT, "measured": kept, "n": len(done)}
             for parameter in selected(done):

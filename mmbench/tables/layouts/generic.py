@@ -11,7 +11,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from mmbench.jobs.store import Key
-from mmbench.results.cells import CONFUSION, METRIC, Row
+from mmbench.results.cells import BOUND, CONFUSION, METRIC, WORST_CLASS, Row
 from mmbench.results.frames import Results
 from mmbench.results.pairwise import incomplete, sign_of
 from mmbench.tables.blocks import (
@@ -41,6 +41,12 @@ from mmbench.tables.text import (
     words,
 )
 
+#: Captions of the metrics that are shown only if the paper states them.
+OF_WORSE_CLASS = {
+    BOUND: "Lower bound on the accuracy of the worse class (%), measured / published",
+    WORST_CLASS: "Accuracy of the worse class on test rows (%), measured / published",
+}
+
 
 def generic(results: Results) -> Table:
     """Return a table of the requested metrics and the CPU seconds, with one column per machine.
@@ -55,7 +61,11 @@ def generic(results: Results) -> Table:
     title = "Accuracy (%)" if metric == METRIC else "Errors on the test part"
     if results.cells.published[results.cells.metric == metric].notna().any():
         title += ", measured / published"
-    blocks = [values(results, metric, _accuracy_or_errors, rest=published_rest), by_stage(results)]
+    blocks = [values(results, metric, _accuracy_or_errors, rest=published_rest)]
+    for name, caption in OF_WORSE_CLASS.items():
+        if results.cells.published[results.cells.metric == name].notna().any():
+            blocks.append(values(results, name, _accuracy_or_errors, caption, rest=published_rest))
+    blocks.append(by_stage(results))
     return compose(results, title, blocks, metric=metric)
 
 
