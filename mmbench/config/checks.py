@@ -35,9 +35,9 @@ from mmbench.machines.base.joint_training import JointClassifier
 from mmbench.results.cells import ACCURACY, AVERAGED, BOUND, WORST_CLASS
 from mmbench.results.folder import REFERENCE
 from mmbench.results.published import (
-    CLAIM,
     ERRORS,
     comparable,
+    is_result,
     published_machines,
     published_rows,
     published_tables,
@@ -389,11 +389,7 @@ def _check_published(config: Config) -> None:
 
 
 def _check_own_table(config: Config) -> None:
-    """Raise `Fault` if a name in the user's published table, or in the configuration, is unknown.
-
-    Averages over data sets, counts of wins and facts about data sets, which `mmbench audit` checks,
-    are not compared.
-    """
+    """Raise `Fault` if a name in the user's published table or in the configuration is unknown."""
     datasets = {row["dataset"] for row in config.published}
     for k, entry in enumerate(config.datasets):
         name = config.published_names.get(entry.label, entry.label)
@@ -401,16 +397,13 @@ def _check_own_table(config: Config) -> None:
             key = "published_as" if entry.published_as else "name"
             hint = f"{did_you_mean(name, datasets)} (published_as: '' compares nothing)"
             raise Fault(f"published has no data set {name!r}{hint}", "datasets", k, key)
-    machines, metrics = (
-        [*config.machines, *config.published_only],
-        {*AVERAGED, BOUND, WORST_CLASS, *METRICS, *ERRORS} - {ACCURACY},
-    )
+    machines = [*config.machines, *config.published_only]
+    metrics = {*AVERAGED, BOUND, WORST_CLASS, *METRICS, *ERRORS} - {ACCURACY}
     for k, row in enumerate(config.published, 1):
-        machine, metric = row.get("machine"), row["metric"]
-        if machine is None or re.match(CLAIM, metric):
+        if not is_result(row):
             continue
-        check_known(metric, metrics, f"row {k}: unknown metric", "published")
-        if machine not in machines:
+        check_known(row["metric"], metrics, f"row {k}: unknown metric", "published")
+        if (machine := row["machine"]) not in machines:
             hint = f"{did_you_mean(machine, machines)} (published_only: [{machine}] shows it)"
             raise Fault(f"row {k}: the experiment has no machine {machine!r}{hint}", "published")
     if len(config.protocol.subsets) > 1:
@@ -418,9 +411,7 @@ def _check_own_table(config: Config) -> None:
     keys = {(*key[:4],) for key, _ in table_cells(config)}
     rows = comparable(placed_rows(config), config.published_names)
     if not any((r["dataset"], r["kernel"], r["degree"], r["machine"]) in keys for r in rows):
-        raise Fault(
-            "no row belongs to a data set, kernel and machine of the experiment", "published"
-        )
+        raise Fault("no row belongs to a machine, data set and kernel here", "published")
 
 
 # -- data sets ---------------------------------------------------------------------------------

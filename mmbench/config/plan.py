@@ -226,6 +226,11 @@ def plan_of(config: Config, jobs: Iterable[Job] = ()) -> Plan:
         for column, entry in config.machines.items()
         if entry.label or column != config.machine_of(column)
     }
+    labels |= {
+        row["machine"]: row["printed_method"]
+        for row in config.published
+        if row.get("machine") in config.published_only and "printed_method" in row
+    }
     uses = {column: entry.use for column, entry in config.machines.items() if entry.use}
     settings = (
         labels,

@@ -340,7 +340,9 @@ class Results:
             splits, own = self.by_cell.get(key, []), self.counted(key)
             done = [split for split in splits if split.accuracy_pct is not None]
             whole = len(own) == len(done) and head["status"] != MISSING
-            for row in self._metric_rows(key, head) if done else ():
+            stated = [name for name in self.metrics if (key, name) in known]
+            lone = [head | {"metric": name} for name in stated]  # only the published value is shown
+            for row in self._metric_rows(key, head) if done else lone:
                 found = known.get((key, row["metric"]))
                 yield key, compared(row, splits, found, compare, whole)
         for key, head in heads.items():
@@ -437,7 +439,7 @@ class Results:
     @cached_property
     def keys(self) -> list[Key]:
         """Cells in the order of the configuration."""
-        rows = self.cells[self.cells.metric.isin(AVERAGED[:2])]
+        rows = self.cells[self.cells.metric.isin([*AVERAGED[:2], *self.metrics])]
         return list(dict.fromkeys(rows.key))
 
     @property

@@ -39,6 +39,8 @@ COUNTS = ("n_train", "n_test", "n_splits")
 TEXTS = ("paper", "table", "printed_dataset", "printed_method", "usable", "reason", "notes")
 #: Pattern for metrics that count best and worst values, or wins, ties and losses.
 CLAIM = r"(?:best|worst)_count$|(?:wins|ties|losses)_against_"
+#: Names in the column `dataset` for averages over the data sets.
+AVERAGES = ("average", "mean", "avg")
 #: For printed metrics that are errors: the metric of mmbench, its best value, and the divisor.
 ERRORS = {
     "error_pct": ("accuracy_pct", 100, 1),
@@ -116,6 +118,8 @@ def printed_frame(source: str | Path | IO[str] | pd.DataFrame, where: str) -> pd
     if not isinstance(frame, pd.DataFrame):
         with converted(f"{where}: cannot be read as CSV", OSError, ValueError):
             frame = pd.read_csv(frame, dtype=str, keep_default_na=False)
+        if not isinstance(frame.index, pd.RangeIndex):
+            raise UserError(f"{where}: row 1 has more fields than the header (a decimal comma?)")
     missing = [column for column in REQUIRED if column not in frame]
     if missing:
         near = "".join(did_you_mean(column, map(str, frame)) for column in missing[:1])
@@ -166,6 +170,14 @@ def own_rows(source: str | Path | IO[str] | pd.DataFrame, where: str) -> tuple[P
             name = ", ".join(filter(None, cell))
             raise UserError(f"{where}: row {k}: {name} is also in row {first}")
     return tuple(rows)
+
+
+def is_result(row: Mapping[str, Any]) -> bool:
+    """Return whether a printed row is a result of a machine on a data set, and not an average, a
+    count of wins or a fact about a data set, which only `mmbench audit` reads.
+    """
+    claim = row["dataset"] in AVERAGES or re.match(CLAIM, row["metric"])
+    return bool(row.get("machine")) and not claim
 
 
 def comparable(

@@ -86,7 +86,8 @@ def split_row(experiment: str, plan: Plan, record: Record) -> dict[str, Any]:
 def _guaranteed(record: Record) -> float | None:
     """Return the lower bound on the accuracy of the worse of two classes, if the fit states one."""
     bounds = [fit.get("extra", {}).get("worst_case_accuracy") for fit in record.per_pair]
-    return None if len(bounds) != 1 or bounds[0] is None else 100 * bounds[0]
+    one = len(bounds) == 1 and isinstance(bounds[0], int | float)  # records may be forged
+    return 100.0 * bounds[0] if one else None
 
 
 FITS = {"fits": "statuses", "routes": "routes"}

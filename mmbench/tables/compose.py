@@ -19,6 +19,7 @@ from mmbench.results.cells import (
     differences,
 )
 from mmbench.results.frames import Results
+from mmbench.results.published import is_result
 from mmbench.tables.blocks import emphasized, fits_grid, parameters, search_space
 from mmbench.tables.names import about, printed
 from mmbench.tables.protocol import protocol, remarks
@@ -114,7 +115,7 @@ def legend(results: Results, metric: str, sd: bool, runs: str) -> list[str]:
 def _not_shown(results: Results) -> list[str]:
     """Return the names of data sets and kernels in the user's published table that are not run."""
     run = {(printed(results, key.dataset), key.kernel, key.degree) for key in results.keys}
-    rows = [row for row in results.published if results.plan.published and row.get("machine")]
+    rows = [row for row in results.published if results.plan.published and is_result(row)]
     places = dict.fromkeys((r["printed_dataset"], r["kernel"], r["degree"]) for r in rows)
     lost = grouped((name, kernel_text(*kernel)) for name, *kernel in places.keys() - run)
     known = {name for name, *_ in run}

@@ -363,7 +363,7 @@ FAULTS = {
     ),
     "published cell twice": (
         "kernel: rbf",
-        "kernel: rbf\npublished: [{dataset: wine, machine: svm, value: 97}, {dataset: wine, machine: svm, value: 97}]",
+        "kernel: rbf\npublished: [&a {dataset: wine, machine: svm, value: 97}, *a]",
         ["row 2: wine, svm, accuracy_pct is also in row 1"],
     ),
     "published metric unknown": (
