@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from importlib.resources import files
@@ -12,7 +11,13 @@ from typing import TYPE_CHECKING, Any
 
 from mmbench.datasets import card_names, load_card
 from mmbench.errors import UserError, converted, did_you_mean, listed, visible
-from mmbench.results.published import published_tables
+from mmbench.results.published import (
+    COUNTS,
+    OPTIONAL,
+    REQUIRED,
+    printed_frame,
+    published_tables,
+)
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -21,10 +26,6 @@ if TYPE_CHECKING:
 
 __all__ = ["Audit", "audit"]
 
-#: Columns of a table that must be present, and the values of the other columns if they are absent.
-REQUIRED = ("dataset", "machine", "value")
-OPTIONAL = {"metric": "accuracy_pct", "kernel": "", "degree": "", "std": "", "std_is": ""}
-NUMBERS = ("n_train", "n_test", "n_splits")
 #: How sure a finding is. The report lists certain findings first.
 GRADES = ("certain", "likely", "possible")
 
@@ -148,7 +149,8 @@ def audit(
     from mmbench.results.plausibility import CHECKS, CONTAINS, Finding, cells_of, recomputed
 
     names = _names(tables)
-    frame = pd.concat([_read(t, name) for t, name in zip(tables, names, strict=True)])
+    frames = [_read(t, name).assign(table=name) for t, name in zip(tables, names, strict=True)]
+    frame = pd.concat(frames)
     both = {key: [*CONTAINS.get(key, ()), *(contains or {}).get(key, ())]
             for key in (*CONTAINS, *(contains or {}))}  # fmt: skip
     cells = cells_of(frame.reset_index(drop=True), _facts(frame.dataset.unique()), both)
@@ -191,39 +193,10 @@ def _names(tables: tuple[Any, ...]) -> tuple[str, ...]:
 
 def _read(source: str | Path | pd.DataFrame, name: str) -> pd.DataFrame:
     """Return a table as a frame with all columns; ``value`` and ``std`` are checked text."""
-    import numpy as np
-    import pandas as pd
-
-    if isinstance(source, pd.DataFrame):
-        frame, where = source, name
-    else:
-        path, where = _path(source), str(source)
-        with converted(f"{where}: cannot be read as CSV", OSError, ValueError):
-            frame = pd.read_csv(path, dtype=str, keep_default_na=False)
-    missing = [column for column in REQUIRED if column not in frame]
-    if missing:
-        near = "".join(did_you_mean(column, map(str, frame)) for column in missing[:1])
-        raise UserError(f"{where}: no column {listed(missing)}{near}")
-    frame = frame.assign(**{c: default for c, default in OPTIONAL.items() if c not in frame})
-    frame = frame.assign(**{c: "" for c in NUMBERS if c not in frame}, table=name)
-    columns = ["table", *REQUIRED, *OPTIONAL, *NUMBERS]
-    frame = frame[columns].astype(object).where(frame[columns].notna(), "")
-    frame = frame.map(lambda cell: visible(str(cell).strip()))
-    frame["metric"] = frame.metric.replace("", OPTIONAL["metric"])
-    frame["degree"] = frame.degree.str.removesuffix(".0")
-    for column in ("value", "std", *NUMBERS):
-        number = pd.to_numeric(frame[column].replace("", None), errors="coerce").astype(float)
-        least = {"value": -math.inf, "std": 0.0}.get(column, 1.0)
-        wrong = frame[column].ne("") & ~(number.abs().lt(math.inf) & number.ge(least))
-        if wrong.any():
-            k = int(np.flatnonzero(wrong)[0])
-            wanted = "a number" if column == "value" else f"a number of at least {least:.0f}"
-            raise UserError(
-                f"{where}: row {k + 1}: {column} {frame[column].iloc[k]!r} is not {wanted}"
-            )
-        if column in NUMBERS:
-            frame[column] = number
-    return frame
+    if isinstance(source, str | Path):
+        source, name = _path(source), str(source)
+    frame = printed_frame(source, name)
+    return frame[[*REQUIRED, *OPTIONAL, *COUNTS]]
 
 
 def _path(source: str | Path) -> Any:

@@ -25,14 +25,24 @@ from mmbench.config.grids import (
     replaced_by,
 )
 from mmbench.config.model import NAME_FORM, NAME_PATTERN, Config, DatasetEntry
+from mmbench.config.plan import placed_rows, table_cells
 from mmbench.datasets import DatasetRef, card_names, check_classes, check_steps, split_slots
 from mmbench.errors import did_you_mean
 from mmbench.kernels import KERNELS
 from mmbench.machines import ALIASES, MACHINES, alias_of, machine_class
 from mmbench.machines.base.foreign import ForeignClassifier
 from mmbench.machines.base.joint_training import JointClassifier
+from mmbench.results.cells import ACCURACY, AVERAGED, BOUND, WORST_CLASS
 from mmbench.results.folder import REFERENCE
-from mmbench.results.published import published_machines, published_rows, published_tables
+from mmbench.results.published import (
+    ERRORS,
+    comparable,
+    is_result,
+    published_machines,
+    published_rows,
+    published_tables,
+)
+from mmbench.selection.metrics import METRICS
 from mmbench.tables.layouts import LAYOUTS, check_able
 
 #: Parameters that are not allowed in ``params`` and ``grid``, mapped to the key or option that sets
@@ -361,17 +371,47 @@ def _source_problems(config: Config, source: Config) -> Iterator[str]:
 
 
 def _check_published(config: Config) -> None:
-    known = {*MACHINES, *ALIASES, *published_machines()} if config.published_only else set()
+    own = {row.get("machine", "") for row in config.published}
+    known = {*MACHINES, *ALIASES, *published_machines(), *own} if config.published_only else set()
     for k, name in enumerate(config.published_only):
         with at("published_only", k):
             check_known(name, known, "no published table has machine")
             if name in config.machines:
                 raise ValueError(f"{name!r} is also a machine of this experiment")
+    if config.published:
+        _check_own_table(config)
+        return
     for k, entry in enumerate(config.datasets):
-        if entry.published_as is not None:
+        if entry.published_as:
             known = {r["dataset"] for table in published_tables() for r in published_rows(table)}
             keys = ("datasets", k, "published_as")
             check_known(entry.published_as, known, "no published table has data set", *keys)
+
+
+def _check_own_table(config: Config) -> None:
+    """Raise `Fault` if a name in the user's published table or in the configuration is unknown."""
+    datasets = {row["dataset"] for row in config.published}
+    for k, entry in enumerate(config.datasets):
+        name = config.published_names.get(entry.label, entry.label)
+        if name and name not in datasets:
+            key = "published_as" if entry.published_as else "name"
+            hint = f"{did_you_mean(name, datasets)} (published_as: '' compares nothing)"
+            raise Fault(f"published has no data set {name!r}{hint}", "datasets", k, key)
+    machines = [*config.machines, *config.published_only]
+    metrics = {*AVERAGED, BOUND, WORST_CLASS, *METRICS, *ERRORS} - {ACCURACY}
+    for k, row in enumerate(config.published, 1):
+        if not is_result(row):
+            continue
+        check_known(row["metric"], metrics, f"row {k}: unknown metric", "published")
+        if (machine := row["machine"]) not in machines:
+            hint = f"{did_you_mean(machine, machines)} (published_only: [{machine}] shows it)"
+            raise Fault(f"row {k}: the experiment has no machine {machine!r}{hint}", "published")
+    if len(config.protocol.subsets) > 1:
+        raise Fault("cannot be compared with several training sizes", "published")
+    keys = {(*key[:4],) for key, _ in table_cells(config)}
+    rows = comparable(placed_rows(config), config.published_names)
+    if not any((r["dataset"], r["kernel"], r["degree"], r["machine"]) in keys for r in rows):
+        raise Fault("no row belongs to a machine, data set and kernel here", "published")
 
 
 # -- data sets ---------------------------------------------------------------------------------

@@ -36,6 +36,7 @@ from mmbench.config.values import (
     Kernel,
     MaxTrainKey,
     Positive,
+    PublishedTable,
     Seed,
     Several,
     StepList,
@@ -77,7 +78,7 @@ class DatasetEntry(UserTable):
     replaces the values of parameters in the machines' grids, for this data set only. The key
     ``folds`` is the path of a file that assigns rows to folds, for the split rule ``predefined``.
     The key ``published_as`` is the name of the data set in a published table, if this name differs
-    from ``name``.
+    from ``name``; if it is empty, the data set is not compared with published values.
     """
 
     name: str | None = Field(default=None, pattern=NAME_PATTERN)
@@ -327,6 +328,7 @@ class Config(Strict):
     parameters_from: Annotated[ParametersFrom, _text_as("experiment"), TEXT_TOO] | None = None
     limits: JobLimits = JobLimits()
     cluster: Annotated[dict[Queue, QueueJobs], Field(min_length=1, max_length=1)] | None = None
+    published: PublishedTable = ()
     published_only: Annotated[list[str], AfterValidator(distinct)] = []
     metrics: Annotated[
         list[str],
@@ -365,6 +367,19 @@ class Config(Strict):
             return entry.kernel or self.kernel
         own = entry.params.get("kernel")
         return [own] if own in KERNELS else self.kernel[:1]
+
+    @property
+    def published_names(self) -> dict[str, str]:
+        """Names of the data sets in the published table, if they differ from the names here.
+
+        An empty name means that a data set is not compared with published values, by default if
+        only some of its classes are used.
+        """
+        return {
+            entry.label: entry.published_as or ""
+            for entry in self.datasets
+            if entry.classes or entry.published_as is not None
+        }
 
     def steps_of(self, entry: DatasetEntry) -> Steps:
         """Return the preprocessing steps for a data set."""

@@ -12,6 +12,7 @@ from itertools import product
 from pathlib import Path
 from typing import Any
 
+from mmbench.config.faults import Fault
 from mmbench.config.grids import expand_auto, for_kernel, replaced_by
 from mmbench.config.model import Config, DatasetEntry
 from mmbench.config.smoke import SUFFIX
@@ -19,7 +20,7 @@ from mmbench.datasets import Dataset, DatasetRef, dataset_hash, load_dataset, sp
 from mmbench.errors import UserError
 from mmbench.jobs.identity import parameters_of
 from mmbench.jobs.job import DEFAULT_DEGREE, Job, SplitRef
-from mmbench.jobs.store import Key, Plan, PlannedCell, grouped, key_of
+from mmbench.jobs.store import Key, Plan, PlannedCell, PublishedRow, grouped, key_of
 from mmbench.machines import alias_of, machine_class, make_machine
 from mmbench.machines.base.foreign import ForeignClassifier
 
@@ -216,7 +217,7 @@ def plan_of(config: Config, jobs: Iterable[Job] = ()) -> Plan:
     """
     keys = grouped((key_of(job), job.key) for job in jobs)
     cells = []
-    for key, n_splits in _cells(config):
+    for key, n_splits in table_cells(config):
         own, published_only = tuple(keys.get(key, ())), key.machine in config.published_only
         # if `n_splits` is 0, the number of splits depends on the data, and is the number of jobs
         cells.append(PlannedCell(key, n_splits or len(own), own, published_only))
@@ -225,18 +226,50 @@ def plan_of(config: Config, jobs: Iterable[Job] = ()) -> Plan:
         for column, entry in config.machines.items()
         if entry.label or column != config.machine_of(column)
     }
-    # published values for all classes are not compared with results on a subset of the classes
-    published = {
-        entry.label: entry.published_as or ""
-        for entry in config.datasets
-        if entry.classes or entry.published_as
+    labels |= {
+        row["machine"]: row["printed_method"]
+        for row in config.published
+        if row.get("machine") in config.published_only and "printed_method" in row
     }
     uses = {column: entry.use for column, entry in config.machines.items() if entry.use}
-    settings = (labels, published, config.name.endswith(SUFFIX), tuple(config.metrics), uses)
-    return Plan(config.name, config.layout, tuple(cells), *settings, config.protocol.test_to_train)
+    settings = (
+        labels,
+        config.published_names,
+        config.name.endswith(SUFFIX),
+        tuple(config.metrics),
+        uses,
+    )
+    settings += (config.protocol.test_to_train, tuple(placed_rows(config)))
+    return Plan(config.name, config.layout, tuple(cells), *settings)
 
 
-def _cells(config: Config) -> Iterator[tuple[Key, int]]:
+def placed_rows(config: Config) -> Iterator[PublishedRow]:
+    """Yield the rows of the key ``published``. If a row does not state its kernel or degree, the
+    kernel and the degree of the machine on the data set are added.
+
+    Raises `Fault` if the machine has several kernels or degrees on the data set.
+    """
+    names = {entry.label: entry.label for entry in config.datasets} | config.published_names
+    places = grouped(
+        ((names[key.dataset], key.machine), (key.kernel, key.degree))
+        for key, _ in table_cells(config)
+    )
+    for k, row in enumerate(config.published, 1):
+        kernel, degree = row.get("kernel"), row.get("degree")
+        fitting = {
+            place
+            for place in places.get((row["dataset"], row.get("machine", "")), ())
+            if kernel in (None, place[0]) and degree in (None, place[1])
+        }
+        if len(fitting) > 1:
+            lacking = "degree" if kernel else "kernel"
+            problem = f"is empty, and {row['machine']} has several {lacking}s"
+            raise Fault(f"row {k}: {lacking} {problem}", "published")
+        found = dict(zip(("kernel", "degree"), *fitting, strict=True)) if fitting else {}
+        yield {**row, **{name: value for name, value in found.items() if value is not None}}
+
+
+def table_cells(config: Config) -> Iterator[tuple[Key, int]]:
     """Yield the key and the number of splits of each table cell, in the order of the tables.
 
     The number of splits is 0 if it depends on data that are not read.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import os
 from pathlib import Path
 from typing import Annotated, Any, TypeVar
@@ -15,15 +16,17 @@ from pydantic import (
     ValidationInfo,
 )
 
-from mmbench.config.files import MAX_SPLITS, config_files, refuse_address
+from mmbench.config.files import MAX_SPLITS, config_files, read_text, refuse_address
 from mmbench.config.grids import AUTO, LOG_BASES, distinct, in_yaml, parse_axis, parse_value
 from mmbench.datasets import parse_steps
 from mmbench.datasets.card import one_or_more
 from mmbench.datasets.dataset import Steps
 from mmbench.datasets.preprocess import STEP_NAMES
 from mmbench.datasets.user.keys import Forms, no_file, of_kind, one_or_list
-from mmbench.errors import did_you_mean
+from mmbench.errors import UserError, converted, did_you_mean
+from mmbench.jobs.store import PublishedRow
 from mmbench.kernels import KERNELS
+from mmbench.results.published import own_rows
 
 
 def _plain_steps(steps: Steps) -> list[Any]:
@@ -100,6 +103,22 @@ def _parse_classes(value: Any) -> tuple[str, ...]:
     return tuple(distinct(sorted(labels)))
 
 
+def _parse_published(value: Any, info: ValidationInfo) -> tuple[PublishedRow, ...]:
+    """Return the rows of a published table, given the path of a CSV file, a data frame or rows."""
+    import pandas as pd
+
+    if value is None:
+        return ()
+    with converted("", UserError, to=ValueError):
+        if isinstance(value, str):
+            return own_rows(io.StringIO(read_text(Path(_resolved(value, info)))), value)
+        if not isinstance(value, pd.DataFrame):
+            rows = value if isinstance(value, list | tuple) else [value]
+            problem = "must be the path of a CSV file, or a list of rows"
+            value = pd.DataFrame([of_kind(row, problem, dict) for row in rows])
+        return own_rows(value, "the rows")
+
+
 #: JSON Schema of a mapping with one key.
 ONE_KEY: dict[str, Any] = {"type": "object", "minProperties": 1, "maxProperties": 1}
 #: Type of ``max_train``: a number of training rows, a number of rows per class, or a sorted list of
@@ -153,6 +172,13 @@ Grid = dict[
 ]
 #: Type of the value of a fixed parameter.
 Value = Annotated[Any, PlainValidator(parse_value), PlainSerializer(in_yaml), Forms(({},))]
+#: Type of a published table; a configuration in a results folder contains its rows.
+PublishedTable = Annotated[
+    Any,
+    PlainValidator(_parse_published),
+    PlainSerializer(list),
+    Forms(({"type": ["string", "null"]}, {"type": "array", "items": {"type": "object"}})),
+]
 #: Types of the absolute paths of a data file and of another experiment's YAML file.
 DataFile = Annotated[str, BeforeValidator(_text), AfterValidator(_resolved)]
 ExperimentFile = Annotated[str, BeforeValidator(_text), AfterValidator(_file_of_experiment)]

@@ -99,14 +99,17 @@ def count_errors(
         "random": int((drawn != y_test).sum()),
         "expected": expected_errors(counts[known], truth) + int((~known).sum()),
     }
+    predicted = drawn if ties == "random" else lowest
+    right = predicted == y_test
     metrics = {
         "accuracy_pct": 100 * (1 - errors[ties] / len(y_test)),
+        "worst_class_accuracy_pct": 100 * min(right[y_test == c].mean() for c in np.unique(y_test)),
         "errors_count": errors[ties],
         **{f"errors_{rule}": count for rule, count in errors.items()},
         "n_ties": n_ties(counts),
         "n_test": len(y_test),
     }
-    return metrics, drawn if ties == "random" else lowest
+    return metrics, predicted
 
 
 def certificates(fits: Sequence[Fit], gap_tolerance: float) -> dict[str, Any]:

@@ -31,10 +31,11 @@ from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, Annotated, Any, NamedTuple, TypeVar
+from typing import IO, TYPE_CHECKING, Annotated, Any, NamedTuple, Required, TypeVar
 from zipfile import ZipFile
 
 from pydantic import Field, TypeAdapter, ValidationError
+from typing_extensions import TypedDict
 
 from mmbench.datasets.card import first_fault
 from mmbench.errors import UserError, converted
@@ -202,6 +203,27 @@ def grouped(pairs: Iterable[tuple[K, V]]) -> dict[K, list[V]]:
     return groups
 
 
+class PublishedRow(TypedDict, total=False):
+    """A row of a user's published table, without its empty cells. The columns are the columns of
+    the published tables in the package; see `mmbench.results.published`.
+    """
+
+    dataset: Required[str]
+    machine: str
+    metric: Required[str]
+    kernel: str
+    degree: int
+    value: float
+    std: float
+    std_is: str
+    n_train: int
+    n_test: int
+    n_splits: int
+    printed_dataset: str
+    printed_method: str
+    reason: str
+
+
 @dataclass(frozen=True)
 class PlannedCell:
     """A table cell (data set, kernel, degree, machine, training size) with the keys of its jobs."""
@@ -242,6 +264,8 @@ class Plan:
     #: `max_train`, and for split rules other than holdout and kfold, the value is 0, and tables
     #: compute the ratio from the records.
     test_to_train: float = 0.0
+    #: Rows of the user's published table, if there is one.
+    published: tuple[PublishedRow, ...] = ()
     #: SHA-256 and text of the configuration in the results folder; empty if unknown.
     config_sha256: str = ""
     config: str = ""

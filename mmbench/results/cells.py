@@ -54,6 +54,12 @@ COUNTED = _METRICS[:3]
 CERTIFIED = ("worst_violation", "worst_gap", "median_gap", "gap_tolerance", "gaps_above_tolerance")
 #: Metrics of the certificates of all fits of a machine, in addition to `CERTIFIED`.
 TOTALS = ("n_gaps", "at_coefficient_limit")
+#: Metrics of machines that state a lower bound on the accuracy of the worse class: the bound, the
+#: accuracy of the worse class on test rows, and the share of the splits in which it is below the
+#: bound, in per cent.
+BOUND, WORST_CLASS = "worst_case_accuracy_pct", "worst_class_accuracy_pct"
+BELOW_BOUND = "below_worst_case_pct"
+GUARANTEED = (BOUND, WORST_CLASS, BELOW_BOUND)
 #: Metric of the M4: share of the training rows in its reduced problem, in per cent.
 KEPT = "kept_pct"
 #: Marks of the comparison with published values; see `marked`.
@@ -129,6 +135,18 @@ def kept_share(splits: Iterable[Row]) -> float | None:
     first = ((s, s.certificates[0].get("extra", {})) for s in splits if s.certificates)
     shares = [100 * extra["kept"] / split.n_train for split, extra in first if "kept" in extra]
     return fmean(shares) if shares else None
+
+
+def worst_case(splits: Iterable[Row]) -> dict[str, list[float]]:
+    """Return the values of `BOUND`, `WORST_CLASS` and `BELOW_BOUND` on the splits that have both
+    the bound and the accuracy of the worse class.
+    """
+    pairs = ((getattr(s, BOUND, None), getattr(s, WORST_CLASS, None)) for s in splits)
+    known = [(bound, worst) for bound, worst in pairs if None not in (bound, worst)]
+    if not known:
+        return {}
+    below = [100.0 * (worst < bound) for bound, worst in known]
+    return {BOUND: [b for b, _ in known], WORST_CLASS: [w for _, w in known], BELOW_BOUND: below}
 
 
 def counts(splits: Iterable[Row], column: str) -> Counter[str]:
@@ -301,6 +319,8 @@ def compared(
         return row
     counting = counting_deviation(row["metric"], row["measured"], done[0].n_test)
     official = all(split.test["rule"] == "official" for split in splits)
+    if official and row["metric"] not in COUNTED:  # the sampling error of the test rows is unknown
+        return row
     se = difference_se(row.get("sd"), row["n"], published["n_splits"], counting, official)
     z = z_value(row["measured"], row["published"], se)
     row |= {"half_width": 2 * se, "z": z, "in_band": abs(z) <= NOISE}

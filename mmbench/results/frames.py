@@ -41,6 +41,7 @@ from mmbench.results.cells import (
     rows_of,
     selected,
     status_of,
+    worst_case,
 )
 from mmbench.results.splits import CODE, SECONDS, counts_of_rows, value_of
 from mmbench.results.statistics import fit_line, pair_accuracies, pair_points
@@ -314,6 +315,7 @@ class Results:
                 "deviation": "; ".join(self.facts["deviations"].get(key.dataset, ())),
                 **{name: _texts(done, name) for name in CODE},
             }
+            whole = len(own) == len(done) and heads[key]["status"] != MISSING
             for metric in AVERAGED if done else AVERAGED[:2]:
                 found = known.get((key, metric))
                 values = [v for r in own if (v := getattr(r, metric)) is not None]
@@ -321,21 +323,28 @@ class Results:
                 row = {**heads[key], "metric": metric, **mean_of(values, metric, n_test)}
                 unknown = planned.published_only and found is None
                 if not unknown and (metric != SECONDS[-1] or "measured" in row):
-                    whole = len(own) == len(done) and heads[key]["status"] != MISSING
                     yield key, compared(row, splits, found, compare, whole)
             fits = certificates(done)
             for name in CERTIFIED:
                 if fits[name] is not None:
                     entries = {"metric": name, "measured": fits[name], "n": len(done)}
                     yield key, heads[key] | entries
+            for name, values in worst_case(own).items():
+                row = {**heads[key], "metric": name, **mean_of(values, name, None)}
+                yield key, compared(row, splits, known.get((key, name)), compare, whole)
             if (kept := kept_share(done)) is not None:
                 yield key, heads[key] | {"metric": KEPT, "measured": kept, "n": len(done)}
             for parameter in selected(done):
                 yield key, {**heads[key], **parameter}
         for key, head in heads.items():
-            done = [s for s in self.by_cell.get(key, []) if s.accuracy_pct is not None]
-            for row in self._metric_rows(key, head) if done else ():
-                yield key, row
+            splits, own = self.by_cell.get(key, []), self.counted(key)
+            done = [split for split in splits if split.accuracy_pct is not None]
+            whole = len(own) == len(done) and head["status"] != MISSING
+            stated = [name for name in self.metrics if (key, name) in known]
+            lone = [head | {"metric": name} for name in stated]  # only the published value is shown
+            for row in self._metric_rows(key, head) if done else lone:
+                found = known.get((key, row["metric"]))
+                yield key, compared(row, splits, found, compare, whole)
         for key, head in heads.items():
             for row in self._line_rows(key) if (key, f"{LINE}slope") in known else ():
                 yield (
@@ -430,7 +439,7 @@ class Results:
     @cached_property
     def keys(self) -> list[Key]:
         """Cells in the order of the configuration."""
-        rows = self.cells[self.cells.metric.isin(AVERAGED[:2])]
+        rows = self.cells[self.cells.metric.isin([*AVERAGED[:2], *self.metrics])]
         return list(dict.fromkeys(rows.key))
 
     @property

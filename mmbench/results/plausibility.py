@@ -32,7 +32,7 @@ from scipy.special import expit, logit
 from scipy.stats import binom, chi2, norm
 
 from mmbench.errors import listed
-from mmbench.results.published import STANDARD_ERROR
+from mmbench.results.published import AVERAGES, CLAIM, STANDARD_ERROR
 from mmbench.results.statistics import LEVEL, best_and_worst, welch_p
 
 #: Metrics of results. The value is 1 if larger numbers are better, and -1 if they are worse.
@@ -42,10 +42,6 @@ SYNONYMS = {"n_attributes": "n_features", "n_inputs": "n_features"}
 #: Names of scores in the package mlscorecheck.
 SCORES = {"accuracy": "acc", "sensitivity": "sens", "recall": "sens", "specificity": "spec"}
 SCORES |= {"precision": "ppv", "f1": "f1", "balanced_accuracy": "bacc", "mcc": "mcc"}
-#: Pattern for metrics that count best and worst values, or wins, ties and losses.
-CLAIM = r"(?:best|worst)_count$|(?:wins|ties|losses)_against_"
-#: Names in the column `dataset` for averages over the data sets.
-AVERAGES = ("average", "mean", "avg")
 #: Machines, and the machines that they contain for certain hyper-parameters: an RMM with a large B,
 #: a Sigma-SVM with D = 0, and an R-SVM+ without a penalty on the radius are SVMs.
 CONTAINS: Mapping[str, Iterable[str]] = {

@@ -52,6 +52,8 @@ def split_row(experiment: str, plan: Plan, record: Record) -> dict[str, Any]:
         "reason": record.reason,
         **{n: record.metrics.get(n) for n in ("accuracy_pct", "errors_count")},
         **{n: record.metrics.get(n) for n in ("errors_expected", "n_ties")},
+        "worst_class_accuracy_pct": record.metrics.get("worst_class_accuracy_pct"),
+        "worst_case_accuracy_pct": _guaranteed(record),
         **{n: split.get(n) for n in ("n_train", "n_test", "n_train_pair", "n_test_pair")},
         "n_features": split.get("n_features"),
         "classes": [*job.dataset.classes],
@@ -79,6 +81,13 @@ def split_row(experiment: str, plan: Plan, record: Record) -> dict[str, Any]:
         "finished": record.finished,
         "record": record.key,
     }
+
+
+def _guaranteed(record: Record) -> float | None:
+    """Return the lower bound on the accuracy of the worse of two classes, if the fit states one."""
+    bounds = [fit.get("extra", {}).get("worst_case_accuracy") for fit in record.per_pair]
+    one = len(bounds) == 1 and isinstance(bounds[0], int | float)  # records may be forged
+    return 100.0 * bounds[0] if one else None
 
 
 FITS = {"fits": "statuses", "routes": "routes"}

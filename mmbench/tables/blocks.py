@@ -18,6 +18,7 @@ from mmbench.results.cells import (
     CERTIFIED,
     CONFUSION,
     COUNTED,
+    GUARANTEED,
     METRIC,
     PUBLISHED_ONLY,
     TOTALS,
@@ -323,6 +324,13 @@ def metric_text(row: Row) -> tuple[str, str]:
     return (NOTHING, "") if row.measured is None else measured(row, 3)
 
 
+def published_rest(row: Row) -> str:
+    """Return the published value as text after the measured value, or an empty text."""
+    if row.published is None:
+        return ""
+    return f" / {published_text(row, 3 if row.metric in METRICS else None)}"
+
+
 def grids(results: Results) -> Iterator[Grid]:
     """Yield one table block per requested metric.
 
@@ -332,7 +340,9 @@ def grids(results: Results) -> Iterator[Grid]:
         if name == CONFUSION:
             yield from confusions(results)
         else:
-            yield values(results, name, metric_text, label(name))
+            stated = results.cells.published[results.cells.metric == name].notna().any()
+            caption = f"{label(name)}, measured / published" if stated else label(name)
+            yield values(results, name, metric_text, caption, rest=published_rest)
 
 
 def confusions(results: Results) -> Iterator[Grid]:
@@ -430,11 +440,13 @@ def emphasized(results: Results, grids: Iterable[Grid]) -> tuple[list[Grid], lis
     """Return the blocks with the best printed mean of each place and metric in bold, and a sign at
     machines that are worse than the best by more than chance; and sentences that explain them.
 
-    Cells with missing splits have neither, nor have the cells of a place with a single machine.
+    Cells with missing splits have neither, nor have the cells of a place with a single machine, nor
+    bounds on the accuracy of the worse class.
     """
     grids = list(grids)
     cells = [c for g in grids for row in g.rows for c in row if isinstance(c, Text) and c.row]
-    texts = {(c.row.key, c.row.metric): c.value for c in cells if c.row.measured is not None}
+    cells = [c for c in cells if c.row.measured is not None and c.row.metric not in GUARANTEED]
+    texts = {(c.row.key, c.row.metric): c.value for c in cells}
     places = grouped(((key._replace(machine=""), metric), key) for key, metric in texts)
     bold, worse, left_out = set(), set(), list[Key]()
     found: dict[Key, list[Difference]] = {}

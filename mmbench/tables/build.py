@@ -1,16 +1,15 @@
 """Tables of experiments as Markdown, LaTeX or CSV."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import partial
 from pkgutil import resolve_name
-from typing import Any
 
 from mmbench.errors import UserError
 from mmbench.results.cells import ACCURACY, METRIC, check_metrics
 from mmbench.results.folder import each
 from mmbench.results.frames import Results
-from mmbench.results.published import published_rows, table_of_experiment
+from mmbench.results.published import comparable, published_rows, table_of_experiment
 from mmbench.tables.layouts import GENERIC, check_able, find_layout
 from mmbench.tables.render import to_csv, to_latex, to_markdown
 from mmbench.tables.text import Table, plain, without_bold
@@ -94,7 +93,7 @@ def laid_out(results: Results, layout: str | None = None, metrics: Sequence[str]
         check_able(layout, "sized", "several training sizes")
     chosen = find_layout(layout)
     table = chosen.published or table_of_experiment(results.name)
-    published = comparable(table, plan.published_as) if table else []
+    printed = plan.published or (published_rows(table) if table else ())
     names = metrics or (plan.metrics if chosen.any_metric else ())
     if results.stored is not None:
         known = {ACCURACY, *results.stored.metric}
@@ -104,29 +103,11 @@ def laid_out(results: Results, layout: str | None = None, metrics: Sequence[str]
     return replace(
         results,
         layout=layout,
-        published=published,
+        published=comparable(printed, plan.published_as),
         metrics=[METRIC if name == ACCURACY else name for name in names],
         derive=resolve_name(chosen.derive) if chosen.derive else None,
         order=chosen.order,
     )
-
-
-def comparable(table: str, published_as: Mapping[str, str]) -> list[dict[str, Any]]:
-    """Return the rows of a published table with the names and units of mmbench.
-
-    Published names of data sets are replaced by their names in mmbench, and error rates are
-    converted to accuracies. The argument `published_as` maps names in mmbench to names in the
-    published table. Several data sets may have the same published name. A data set with an empty
-    published name is left out. A data set has an empty published name if, for example, only some of
-    its classes are used.
-    """
-    names = {row["dataset"]: row["dataset"] for row in published_rows(table)} | {**published_as}
-    rows = []
-    for row in map(dict, published_rows(table)):
-        if row["metric"] == "error_pct":
-            row |= {"metric": "accuracy_pct", "value": row["value"] and 100 - row["value"]}
-        rows += [row | {"dataset": name} for name in names if names[name] == row["dataset"]]
-    return rows
 
 
 def arrange(results: Results) -> Table:

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from pkgutil import resolve_name
 from typing import TYPE_CHECKING
 
+from mmbench.jobs.store import grouped
 from mmbench.results.cells import (
     ALL_IN_BAND,
     IN_BAND,
@@ -18,10 +19,11 @@ from mmbench.results.cells import (
     differences,
 )
 from mmbench.results.frames import Results
+from mmbench.results.published import is_result
 from mmbench.tables.blocks import emphasized, fits_grid, parameters, search_space
-from mmbench.tables.names import about
+from mmbench.tables.names import about, printed
 from mmbench.tables.protocol import protocol, remarks
-from mmbench.tables.text import NOTHING, Grid, Table, cited
+from mmbench.tables.text import NOTHING, Grid, Table, cited, kernel_text
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -105,7 +107,22 @@ def legend(results: Results, metric: str, sd: bool, runs: str) -> list[str]:
             lines[-1] += f" It underestimates the uncertainty, as {runs} share training rows."
     if PUBLISHED_ONLY in set(frame.status):
         lines.append(f"{NOTHING}: not run; only the published value is shown.")
+    if lost := _not_shown(results):
+        lines.append(f"Published, but not in this table: {', '.join(lost)}.")
     return lines
+
+
+def _not_shown(results: Results) -> list[str]:
+    """Return the names of data sets and kernels in the user's published table that are not run."""
+    run = {(printed(results, key.dataset), key.kernel, key.degree) for key in results.keys}
+    rows = [row for row in results.published if results.plan.published and is_result(row)]
+    places = dict.fromkeys((r["printed_dataset"], r["kernel"], r["degree"]) for r in rows)
+    lost = grouped((name, kernel_text(*kernel)) for name, *kernel in places.keys() - run)
+    known = {name for name, *_ in run}
+    return [
+        f"{name} ({', '.join(filter(None, sorted(kernels)))})" if name in known else name
+        for name, kernels in sorted(lost.items())
+    ]
 
 
 def _marks(results: Results, frame: pd.DataFrame, runs: str) -> list[str]:

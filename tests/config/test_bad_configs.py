@@ -326,6 +326,81 @@ FAULTS = {
         "published_only: [m4, m4]",
         ["published_only", "twice"],
     ),
+    "published file missing": (
+        "kernel: rbf",
+        "kernel: rbf\npublished: mine.csv",
+        ["published: ", "mine.csv", "no such file"],
+    ),
+    "published column unknown": (
+        "kernel: rbf",
+        "kernel: rbf\npublished: [{dataset: wine, machine: svm, value: 97, sdt: 1}]",
+        ["published: ", "'sdt'", "did you mean 'std'?"],
+    ),
+    "published column missing": (
+        "kernel: rbf",
+        "kernel: rbf\npublished: [{dataset: wine, machine: svm, valu: 97}]",
+        ["published: ", "no column value", "did you mean 'valu'?"],
+    ),
+    "published word": (
+        "kernel: rbf",
+        "kernel: rbf\npublished: [{dataset: wine, machine: svm, value: high}]",
+        ["published: ", "row 1: value 'high' is not a number"],
+    ),
+    "published deviation of no kind": (
+        "kernel: rbf",
+        "kernel: rbf\npublished: [{dataset: wine, machine: svm, value: 9, std_is: sem}]",
+        ["row 1: std_is 'sem'", "'se'"],
+    ),
+    "published half degree": (
+        "kernel: rbf",
+        "kernel: rbf\npublished: [{dataset: wine, machine: svm, value: 9, degree: 1.5}]",
+        ["row 1: degree '1.5'"],
+    ),
+    "published without reason": (
+        "kernel: rbf",
+        "kernel: rbf\npublished: [{dataset: wine, machine: svm, value: 9, usable: no}]",
+        ["row 1: usable", "reason"],
+    ),
+    "published cell twice": (
+        "kernel: rbf",
+        "kernel: rbf\npublished: [&a {dataset: wine, machine: svm, value: 97}, *a]",
+        ["row 2: wine, svm, accuracy_pct is also in row 1"],
+    ),
+    "published metric unknown": (
+        "kernel: rbf",
+        "kernel: rbf\npublished: [{dataset: wine, machine: svm, value: 9, metric: eror_pct}]",
+        ["row 1: unknown metric", "did you mean 'error_pct'?"],
+    ),
+    "published machine misspelt": (
+        "kernel: rbf",
+        "kernel: rbf\npublished: [{dataset: wine, machine: swm, value: 97}]",
+        ["row 1", "did you mean 'svm'?", "published_only: [swm]"],
+    ),
+    "published data set misspelt": (
+        "kernel: rbf",
+        "kernel: rbf\npublished: [{dataset: wime, machine: svm, value: 97}]",
+        ["datasets[0].name", "did you mean 'wime'?", "published_as"],
+    ),
+    "published kernel open": (
+        "kernel: rbf",
+        "kernel: [linear, rbf]\npublished: [{dataset: wine, machine: svm, value: 97}]",
+        ["row 1: kernel is empty", "svm has several kernels"],
+    ),
+    "published for another kernel": (
+        "kernel: rbf",
+        "kernel: rbf\npublished: [{dataset: wine, machine: svm, value: 97, kernel: linear}]",
+        ["published: no row belongs"],
+    ),
+    "published list of words": (
+        "kernel: rbf",
+        "kernel: rbf\npublished: [97]",
+        ["published: ", "path of a CSV file", "97"],
+    ),
+    "published sizes": (
+        "3}}",
+        "3}, max_train: [9, 30]}\npublished: [{dataset: wine, machine: svm, value: 97}]",
+        ["published: ", "training sizes"],
+    ),
     "same key twice": ("kernel: rbf", "name: again", ["line 3", "'name'", "twice"]),
     "bad syntax": ("[wine]", "[wine", ["line 3"]),
     "tab": ("  svm:", "\tsvm:", ["line 7"]),

@@ -11,7 +11,8 @@ import pytest
 from mmbench.config.files import SCHEMA, SCHEMA_LINE, parse_yaml
 from mmbench.config.model import schema
 
-CONFIGS = sorted((Path(__file__).resolve().parents[2] / "configs").glob("*.yaml"))
+ROOT = Path(__file__).resolve().parents[2]
+CONFIGS = sorted([*ROOT.glob("configs/*.yaml"), *ROOT.glob("examples/papers/*/*.yaml")])
 BASE = {"name": "t", "datasets": ["wine"], "protocol": {"test": {"kfold": 3}}, "machines": ["svm"]}
 
 
@@ -24,7 +25,7 @@ def test_the_shipped_schema_is_that_of_the_models():
     assert SCHEMA.read_text(encoding="utf-8") == schema()
 
 
-@pytest.mark.parametrize("path", CONFIGS, ids=lambda path: path.stem)
+@pytest.mark.parametrize("path", CONFIGS, ids=lambda path: f"{path.parent.name}/{path.stem}")
 def test_every_experiment_names_the_schema_and_keeps_to_it(path):
     text = path.read_text(encoding="utf-8")
     line, _, _ = text.partition("\n")

@@ -2,16 +2,23 @@
 
 from __future__ import annotations
 
+import re
+from io import StringIO
 from pathlib import Path
 
 import pandas as pd
 import pytest
+import yaml
 from helpers.drawn import load_published
 from helpers.planned import config_names
 
 import mmbench
 import mmbench.results
+from mmbench.config.plan import plan_of
+from mmbench.config.read import config_of, load_config, to_yaml
 from mmbench.errors import UserError
+from mmbench.jobs.record import BadRecord
+from mmbench.jobs.store import Plan
 from mmbench.results.published import (
     published_machines,
     published_tables,
@@ -172,3 +179,77 @@ def test_the_papers_sizes_of_large_data_sets_are_those_of_the_cards() -> None:
         expect = load_card(row.dataset).expect
         ours = {"n_features": expect.shape[1], "n_classes": expect.n_classes}
         assert ours[row.metric] == row.value
+
+
+# -- a table of one's own --------------------------------------------------------------------------
+
+PAPERS = sorted((Path(__file__).resolve().parents[2] / "examples" / "papers").iterdir())
+OWN = """\
+dataset,machine,metric,value,std,std_is,n_splits,printed_dataset,reason
+Wine,svm,,97.1,0.4,se,10,Wine (UCI),
+Wine,rmm,error_pct,40,,,10,Wine (UCI),
+Wine,knn,,93.0,,,10,Wine (UCI),
+Wine,svm,balanced_error_pct,2.9,,,10,Wine (UCI),
+iris,svm,,97,,,10,,typed from memory
+vote,svm,,94,,,10,,
+average,svm,,95.2,,,,,
+summary,svm,wins_against_rmm,2,,,,,
+"""
+SMALL = {
+    "name": "own",
+    "datasets": [{"name": "wine", "published_as": "Wine"}, "iris"],
+    "preprocess": "standard",
+    "kernel": "linear",
+    "protocol": {"test": {"kfold": 3}, "repeats": 2},
+    "metrics": ["accuracy", "balanced_accuracy"],
+    "published": "own.csv",
+    "published_only": ["knn"],
+    "machines": ["svm", "rmm"],
+}
+
+
+@pytest.mark.usefixtures("one_process")
+def test_a_table_of_ones_own_is_compared_cell_by_cell_without_its_file(tmp_path: Path) -> None:
+    (tmp_path / "own.csv").write_text(OWN)
+    (tmp_path / "own.yaml").write_text(yaml.safe_dump(SMALL))
+    (run,) = mmbench.run(tmp_path / "own.yaml", tmp_path)
+    (tmp_path / "own.csv").unlink()
+    (elsewhere := tmp_path / "elsewhere").mkdir()
+    mmbench.export(run.folder, output=elsewhere)
+    text = str(mmbench.table(run.folder))
+    assert str(mmbench.table(elsewhere)).splitlines()[1:] == text.splitlines()[1:]
+    frame = pd.read_csv(StringIO(str(mmbench.table(run.folder, fmt="csv"))))
+    cells = frame.set_index(["dataset", "machine", "metric"])
+    assert cells.published["wine", "svm", "accuracy_pct"] == 97.1
+    assert cells.published["wine", "rmm", "accuracy_pct"] == 60
+    assert cells.mark["wine", "rmm", "accuracy_pct"] == "✗"
+    assert cells.published["wine", "svm", "balanced_accuracy"] == pytest.approx(0.971)
+    assert cells.in_band["wine", "svm", "balanced_accuracy"]
+    assert cells.half_width_published_se["wine", "svm", "accuracy_pct"] > 0
+    assert "typed from memory" in cells.objection["iris", "svm", "accuracy_pct"]
+    assert "Published, but not in this table: vote." in text
+    assert "– / 93" in text and "/ 0.971" in text
+    assert "/ 97.1" in str(mmbench.table(run.folder, fmt="latex"))
+    assert run.exit_code == mmbench.run(run.folder, tmp_path)[0].exit_code == 0
+
+
+@pytest.mark.parametrize("folder", PAPERS, ids=lambda path: path.name)
+def test_the_papers_of_the_examples_are_read_and_compared(folder: Path) -> None:
+    config = load_config(folder / "config.yaml")
+    assert config_of(yaml.safe_load(to_yaml(config)), folder) == config
+    stated = {row["dataset"] for row in plan_of(config).published if row.get("kernel")}
+    assert set(config.published_names.values()) <= stated
+    compared = re.findall("Compared cells: ([0-9]+)", (folder / "table.md").read_text("utf-8"))
+    assert int(compared[0]) >= 12
+
+
+@pytest.mark.parametrize("row", [{"value": "high"}, {"value": 1, "degree": "two"}, {"value": None}])
+def test_a_forged_published_row_is_named(row) -> None:
+    with pytest.raises(BadRecord, match="published"):
+        Plan.of({"name": "x", "published": [{"dataset": "a", "metric": "accuracy_pct", **row}]})
+
+
+def test_a_file_that_is_no_published_table_is_named_with_its_row(tmp_path: Path) -> None:
+    (tmp_path / "own.csv").write_text(OWN.replace("97.1", "97,1"))
+    with pytest.raises(UserError, match=r"published: own\.csv: row 1 has more fields"):
+        config_of(SMALL, tmp_path / "own.yaml")

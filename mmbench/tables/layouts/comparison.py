@@ -10,12 +10,13 @@ standard error. Holm's method adjusts the p-values of each block for multiple te
 import math
 from dataclasses import replace
 from itertools import count
+from statistics import fmean
 from string import ascii_uppercase
 
 import numpy as np
 
 from mmbench.jobs.store import Key, grouped
-from mmbench.results.cells import CONFUSION, METRIC
+from mmbench.results.cells import BELOW_BOUND, BOUND, CONFUSION, METRIC, WORST_CLASS
 from mmbench.results.frames import KernelKey, Results
 from mmbench.results.pairwise import (
     dataset_gaps,
@@ -97,7 +98,9 @@ def comparison(results: Results) -> Table:
         _questions(results, metric, any(grid.rows for grid in grids)) + definitions(results)[:1]
     )
     title = f"Comparison of the machines over data sets and splits: {label(metric)}"
-    return compose(results, title, [*grids, *_over_splits(results, metric)], *notes)
+    return compose(
+        results, title, [*grids, *_over_splits(results, metric), _worst_cases(results)], *notes
+    )
 
 
 def _incomplete(results: Results, metric: str) -> list[str]:
@@ -142,6 +145,27 @@ def _questions(results: Results, metric: str, over_data_sets: bool) -> list[str]
         *(of_data_sets if over_data_sets else []),
         *over_splits,
     ]
+
+
+def _worst_cases(results: Results) -> Grid:
+    """Return a table block of the bounds on the accuracy of the worse class: means over data sets,
+    and the number of splits in which the accuracy on test rows is below the bound.
+    """
+    stated = [key for key in results.keys if results.row(key, BELOW_BOUND).metric]
+    rows = []
+    for (machine, kernel), keys in grouped(((k.machine, k.kernel), k) for k in stated).items():
+        means = [
+            fmean(results.row(key, name).measured for key in keys) for name in (BOUND, WORST_CLASS)
+        ]
+        below = [results.row(key, BELOW_BOUND) for key in keys]
+        k, n = sum(round(r.measured * r.n / 100) for r in below), sum(r.n for r in below)
+        texts = (f"{mean:.1f}" for mean in means)
+        rows.append([results.label(machine), kernel, str(len(keys)), *texts, f"{k} of {n}"])
+    heads = numbers("data sets", "bound (%)", "on test rows (%)", "splits below the bound")
+    caption = (
+        "Accuracy of the worse class: bound for the moments of the training rows, and test rows"
+    )
+    return Grid((*words("machine", "kernel"), *heads), rows, caption)
 
 
 def _ranks(results: Results, ranks: Ranks, kernel: str) -> Grid:

@@ -11,7 +11,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from mmbench.jobs.store import Key
-from mmbench.results.cells import CONFUSION, METRIC, Row
+from mmbench.results.cells import BOUND, CONFUSION, METRIC, WORST_CLASS, Row
 from mmbench.results.frames import Results
 from mmbench.results.pairwise import incomplete, sign_of
 from mmbench.tables.blocks import (
@@ -23,6 +23,7 @@ from mmbench.tables.blocks import (
     grids,
     label,
     metric_text,
+    published_rest,
     total_with_search,
     values,
     with_search_text,
@@ -36,10 +37,15 @@ from mmbench.tables.text import (
     Text,
     measured,
     numbers,
-    published_text,
     seconds_text,
     words,
 )
+
+#: Captions of the metrics that are shown only if the paper states them.
+OF_WORSE_CLASS = {
+    BOUND: "Lower bound on the accuracy of the worse class (%), measured / published",
+    WORST_CLASS: "Accuracy of the worse class on test rows (%), measured / published",
+}
 
 
 def generic(results: Results) -> Table:
@@ -55,16 +61,16 @@ def generic(results: Results) -> Table:
     title = "Accuracy (%)" if metric == METRIC else "Errors on the test part"
     if results.cells.published[results.cells.metric == metric].notna().any():
         title += ", measured / published"
-    blocks = [values(results, metric, _accuracy_or_errors, rest=_published), by_stage(results)]
+    blocks = [values(results, metric, _accuracy_or_errors, rest=published_rest)]
+    for name, caption in OF_WORSE_CLASS.items():
+        if results.cells.published[results.cells.metric == name].notna().any():
+            blocks.append(values(results, name, _accuracy_or_errors, caption, rest=published_rest))
+    blocks.append(by_stage(results))
     return compose(results, title, blocks, metric=metric)
 
 
 def _accuracy_or_errors(row: Row) -> tuple[str, str]:
     return measured(row, None if row.metric == "errors_count" else 1)
-
-
-def _published(row: Row) -> str:
-    return "" if row.published is None else f" / {published_text(row)}"
 
 
 def machines(results: Results) -> Table:
