@@ -339,6 +339,25 @@ def export(
 
 
 @app.command()
+def merge(
+    results: list[Path] = argument(
+        "RESULTS", "Folders of results of the same experiments, or of experiments in them."
+    ),
+    output: Path = option(
+        "DIR", "Folder for the records of all parts.", "--output", "-o", default=...
+    ),
+    first: bool = flag("--first", "Where results of a job differ, take the first folder's."),
+) -> None:
+    """Join the records of an experiment that was run in parts on several computers."""
+    from mmbench.commands.merge import merge as join
+
+    for one in join(*results, output=output, first=first, say=say):
+        again = f", {one.equal} equal duplicates left out" if one.equal else ""
+        counts = f"{one.added} records added{again}; {one.done} of {one.planned} jobs are done"
+        echo(f"{one.name}: {counts}; records are in {one.folder}")
+
+
+@app.command()
 def clean(
     results: list[Path] = argument("RESULTS", "Folders of results, or of experiments in them."),
     yes: bool = flag("--yes", "Remove the records instead of counting them."),

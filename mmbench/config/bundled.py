@@ -22,8 +22,8 @@ from mmbench.results.unpack import is_bundle
 
 #: Keys of a data set with the path of a file.
 FILES = ("path", "folds")
-#: Pattern for the import path of a class.
-CLASS_PATH = re.compile(r"[^\W\d]\w*([.:][^\W\d]\w*)+")
+#: Pattern for the import path of a class; the first group is the package.
+CLASS_PATH = re.compile(r"([^\W\d]\w*)([.:][^\W\d]\w*)+")
 #: Packages whose classes run without the option ``--trusted``.
 KNOWN_PACKAGES = ("mmbench", "sklearn")
 
@@ -123,5 +123,5 @@ def _classes(content: Mapping[str, Any]) -> Iterator[str]:
             parts += part.keys()
         elif isinstance(part, list):
             parts += part
-        elif CLASS_PATH.fullmatch(str(part)) and re.split(r"[.:]", part)[0] not in KNOWN_PACKAGES:
-            yield part
+        elif found := CLASS_PATH.fullmatch(str(part)):
+            yield from [found[0]] if found[1] not in KNOWN_PACKAGES else ()
