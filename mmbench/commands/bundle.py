@@ -132,8 +132,8 @@ def write_bundle(experiments: Sequence[Results], target: Path) -> str:
 
 
 def _settings(results: Results) -> dict[str, Any]:
-    """Return the portable configuration of results: their own, or that of mmbench's experiment of
-    this name.
+    """Return the portable configuration of results, by default of mmbench's experiment with the
+    same name.
     """
     places = [results.folder / SETTINGS, results.folder / CONFIG]
     places += [path for name, path in config_files().items() if name == results.name]

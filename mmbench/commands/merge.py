@@ -52,8 +52,8 @@ class Merged:
     planned: int
 
 
-class Outcome(NamedTuple):
-    """What is compared between the records of the same job in two folders."""
+class JobResult(NamedTuple):
+    """The result of a job, for the comparison of two records."""
 
     done: bool
     #: Data set, machine, repeat and fold, as text.
@@ -65,7 +65,7 @@ class Outcome(NamedTuple):
     split: str | None
 
     @classmethod
-    def of(cls, record: Content) -> Outcome:
+    def of(cls, record: Content) -> JobResult:
         """Return the outcome in a record."""
         job, split = record["job"], record.get("split") or {}
         machine, place = job.get("variant") or job["machine"], job["split"]
@@ -74,7 +74,7 @@ class Outcome(NamedTuple):
         text = f"{job['dataset']['name']} {machine}, {at}"
         return cls(is_done(record), text, record["metrics"], chosen, split.get("digest"))
 
-    def differences(self, other: Outcome) -> list[str]:
+    def differences(self, other: JobResult) -> list[str]:
         """Return the names of the fields that differ, of two jobs with a result."""
         return [n for n in self._fields[2:] if getattr(self, n) != getattr(other, n)]
 
@@ -86,8 +86,8 @@ class Part:
     store: RecordStore
     plan: Plan
     config: Mapping[str, Any]
-    #: Outcomes by key of the job.
-    outcomes: Mapping[str, Outcome]
+    #: Results by key of the job.
+    outcomes: Mapping[str, JobResult]
     #: Content hashes in the records of each data set.
     hashes: Mapping[str, AbstractSet[str]]
 
@@ -164,7 +164,7 @@ def _part(folder: Path, say: Say) -> Part:
         except (BadRecord, OSError) as error:
             say(f"{store.path_of(key)}: {error}; left out")
             continue
-        outcomes[key] = Outcome.of(record)
+        outcomes[key] = JobResult.of(record)
         job = record["job"]
         hashes.setdefault(job["dataset"]["name"], set()).add(job["dataset_hash"])
     if others:
