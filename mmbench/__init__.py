@@ -9,6 +9,7 @@ if TYPE_CHECKING:
     from mmbench.commands.certify import certify as certify
     from mmbench.commands.cite import cite as cite
     from mmbench.commands.easy import easy as easy
+    from mmbench.commands.merge import merge as merge
     from mmbench.commands.outputs import compare as compare
     from mmbench.commands.outputs import export as export
     from mmbench.commands.outputs import figure as figure
@@ -52,6 +53,7 @@ FUNCTIONS = {
     "audit": "mmbench.commands.audit",
     "certify": "mmbench.commands.certify",
     "cite": "mmbench.commands.cite",
+    "merge": "mmbench.commands.merge",
     "refit": "mmbench.commands.refit",
     "geometry": "mmbench.inspect.geometry",
 }

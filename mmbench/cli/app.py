@@ -24,6 +24,7 @@ from mmbench.cli import EXIT_INTERRUPTED, INTERRUPTED
 from mmbench.commands.options import has_terminal
 from mmbench.commands.options import to_stderr as say
 from mmbench.errors import UserError, visible
+from mmbench.results.unpack import is_bundle
 
 EXIT_WRONG_INPUT = 2
 
@@ -139,7 +140,8 @@ SET = option(
 )
 #: Argument of the commands that read results of experiments or reference tables.
 TABLES = argument(
-    "RESULTS", "Folders of results, or of experiments in them; reference/NAME comes with mmbench."
+    "RESULTS",
+    "Folders of results, or of experiments in them; bundles; reference/NAME comes with mmbench.",
 )
 OUTPUT = option("FILE", "Write to FILE.")
 MIX = flag("--mix", "Allow records of different settings in one table.")
@@ -166,7 +168,9 @@ def _search_here() -> None:
 @app.command()
 def run(
     configs: list[str] = argument(
-        "CONFIG", "YAML files, results folders, or names from 'mmbench list configs'.", **COMPLETED
+        "CONFIG",
+        "YAML files, results folders, bundles, or names from 'mmbench list configs'.",
+        **COMPLETED,
     ),
     results: Path | None = option("DIR", "Folder for records [default: results, or CONFIG's own]."),
     jobs: int | None = JOBS,
@@ -185,6 +189,9 @@ def run(
         "ADDRESS", "Run on this Dask cluster, a 'local' one, or 'slurm', 'pbs', 'sge', 'lsf'."
     ),
     rerun: str | None = option("changed", "Run jobs again if their machine's sources changed."),
+    sample: int | None = option("N", "Run N jobs of each experiment, drawn at random.", min=1),
+    sample_seed: int = option("SEED", "Seed of --sample.", default=0),
+    trusted: bool = flag("--trusted", "Let a bundle use classes of other packages."),
 ) -> None:
     """Run experiments; jobs that have a result are not run again."""
     options = {name: value for name, value in locals().items() if value is not None}
@@ -193,7 +200,8 @@ def run(
 
     _search_here()
     for name in configs:  # report unknown names and too large experiments before the slow imports
-        load_yaml(name, count=not set)
+        if not is_bundle(name):
+            load_yaml(name, count=not set)
     if dry_run:
         from mmbench.commands import dry_run as command
 
@@ -288,8 +296,11 @@ def figure(
 
 @app.command()
 def compare(
-    before: Path = argument("A", "Earlier result: a folder, reference/NAME, or a table as CSV."),
+    before: Path = argument(
+        "A", "Earlier result: a folder, bundle, reference/NAME, or table as CSV."
+    ),
     after: Path = argument("B", "Later result of the same experiments."),
+    part: bool = flag("--part", "Compare only what B has, a part that --sample or --only ran."),
 ) -> None:
     """Compare two results, cell by cell, and print the differences.
 
@@ -298,7 +309,7 @@ def compare(
     """
     from mmbench.commands import outputs
 
-    changes = outputs.compare(before, after, say)
+    changes = outputs.compare(before, after, say, part)
     echo(outputs.comparison_text(changes))
     raise typer.Exit(changes.exit_code)
 
@@ -326,11 +337,34 @@ def export(
     fmt: str | None = option("csv|parquet", "Format [default: by --output].", "--format"),
     output: Path | None = OUTPUT,
     predictions: bool = flag("--predictions", "Write one row per test row, not per split."),
+    bundle: Path | None = option(
+        "FILE.zip", "Write a bundle with which other people check and repeat the experiments."
+    ),
 ) -> None:
     """Write stored records as a plain table, one row per split."""
     from mmbench.commands.outputs import export as write
 
-    echo(write(results, fmt, output, predictions, say), nl=output is not None)
+    text = write(results, fmt, output, predictions, say, bundle)
+    echo(text, nl=output is not None or bundle is not None)
+
+
+@app.command()
+def merge(
+    results: list[Path] = argument(
+        "RESULTS", "Folders of results of the same experiments, or of experiments in them."
+    ),
+    output: Path = option(
+        "DIR", "Folder for the records of all parts.", "--output", "-o", default=...
+    ),
+    first: bool = flag("--first", "Where results of a job differ, take the first folder's."),
+) -> None:
+    """Join the records of an experiment that was run in parts on several computers."""
+    from mmbench.commands.merge import merge as join
+
+    for one in join(*results, output=output, first=first, say=say):
+        again = f", {one.equal} equal duplicates left out" if one.equal else ""
+        counts = f"{one.added} records added{again}; {one.done} of {one.planned} jobs are done"
+        echo(f"{one.name}: {counts}; records are in {one.folder}")
 
 
 @app.command()

@@ -21,7 +21,7 @@ import numpy as np
 
 from mmbench.commands.experiments import PlannedExperiment, plan_experiments
 from mmbench.commands.listing import aligned
-from mmbench.commands.options import Options, options_of
+from mmbench.commands.options import Options, options_of, unbundled
 from mmbench.config.grids import n_points
 from mmbench.datasets import DatasetRef, load_dataset
 from mmbench.errors import UserError
@@ -57,7 +57,8 @@ def dry_run(
     read. Nothing is downloaded, and no file is written.
     """
     given = options_of(results, more)
-    return "\n\n".join(_describe(one, given) for one in plan_experiments(experiments, given))
+    planned = plan_experiments(unbundled(experiments, given), given)
+    return "\n\n".join(_describe(one, given) for one in planned)
 
 
 def _describe(experiment: PlannedExperiment, options: Options) -> str:

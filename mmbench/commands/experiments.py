@@ -13,6 +13,7 @@ from contextlib import ExitStack, closing
 from dataclasses import dataclass, field, replace
 from importlib.util import find_spec
 from pathlib import Path
+from random import Random
 from statistics import fmean
 from typing import TYPE_CHECKING, Any
 
@@ -149,6 +150,7 @@ def plan_experiments(
         jobs = plan(config, Path(options.store), options.mirror, allow_network=say is not None)
         kept, full = keep_only(jobs, wanted), plan_of(config, jobs)
         kept, left_out = without_missing_solvers(kept)
+        kept = drawn(kept, options, say)
         _try([job for job in kept if job.dataset.name not in absent], options, say, executor)
         source = results / config.source.name if config.source else None
         if left_out and not kept:
@@ -261,6 +263,20 @@ def keep_only(jobs: Sequence[Job], wanted: dict[str, set[str]]) -> list[Job]:
         and job.column in wanted.get("machine", {job.column})
     )
     return keep_keys(jobs, keys)
+
+
+def drawn(jobs: list[Job], options: Options, say: Say | None) -> list[Job]:
+    """Return the jobs that the option ``--sample`` draws, and the parents of these jobs."""
+    if options.sample is None or options.sample >= len(jobs):
+        return jobs
+    kept = Random(options.sample_seed).sample([job.key for job in jobs], options.sample)
+    found = keep_keys(jobs, kept)
+    if say:
+        more = len(found) - len(kept)
+        parents = f", and {more} jobs from which these take parameters" if more else ""
+        head = f"{jobs[0].experiment}: {len(kept)} of {len(jobs)} jobs, drawn at random"
+        say(f"{head} from the seed {options.sample_seed}{parents}")
+    return found
 
 
 def without_missing_solvers(jobs: Sequence[Job]) -> tuple[list[Job], list[str]]:

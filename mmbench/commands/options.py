@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from mmbench.errors import UserError, did_you_mean, listed, visible
 from mmbench.jobs.limits import Limits, parse_limits
+from mmbench.results.unpack import is_bundle
 
 if TYPE_CHECKING:
     from mmbench.config.model import Config
@@ -58,11 +59,18 @@ class Options:
         "pbs", "sge" or "lsf" for a batch system. The default is the cluster in the configuration.
     rerun : {"changed"}, optional
         If "changed", a finished job runs again if the source code of its machine has changed.
+    sample : int, optional
+        Number of jobs of each experiment that are drawn at random, from the seed `sample_seed`, and
+        run. Jobs from which they take parameters are run, too.
+    sample_seed : int
+        Seed of the sample.
+    trusted : bool
+        Whether the experiments of a bundle may use classes of other packages.
 
     Raises
     ------
     UserError
-        If a limit, `jobs` or `rerun` is not valid.
+        If a limit, `jobs`, `sample` or `rerun` is not valid.
     """
 
     results: str | Path | None = None
@@ -78,8 +86,13 @@ class Options:
     scheduler: str | None = None
     by_machine: bool = False
     rerun: str | None = None
+    sample: int | None = None
+    sample_seed: int = 0
+    trusted: bool = False
 
     def __post_init__(self) -> None:
+        if self.sample is not None and not (isinstance(self.sample, int) and self.sample >= 1):
+            raise UserError(f"--sample {self.sample}: must be a number of jobs, 1 or more")
         if self.rerun not in (None, "changed"):
             raise UserError(f"--rerun {self.rerun}: must be 'changed'")
         if self.jobs is not None and not (isinstance(self.jobs, int) and self.jobs >= 1):
@@ -122,6 +135,16 @@ def as_list(experiments: Experiment | Iterable[Experiment]) -> list[Experiment]:
     """Return a list of experiments, given one experiment or an iterable of experiments."""
     single = isinstance(experiments, str | Path | Mapping) or hasattr(experiments, "cluster")
     return [experiments] if single else list(experiments)  # type: ignore[list-item, arg-type]
+
+
+def unbundled(experiments: Experiment | Iterable[Experiment], options: Options) -> list[Experiment]:
+    """Return a list of experiments, with the configurations in place of each bundle."""
+    given = as_list(experiments)
+    if not any(isinstance(one, str | Path) and is_bundle(one) for one in given):
+        return given
+    from mmbench.config.bundled import in_place_of_bundles
+
+    return in_place_of_bundles(given, options.set, options.trusted)
 
 
 def has_terminal() -> bool:

@@ -8,26 +8,19 @@ import gzip
 import shutil
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
-from functools import partial
 from pathlib import Path
-from typing import IO
 
+from mmbench.commands.bundle import put, write_bundle, write_folders
 from mmbench.commands.options import Say, parse_only
 from mmbench.errors import UserError, converted, did_you_mean, extra
-from mmbench.jobs.store import CONFIG, RecordStore, write_output
+from mmbench.jobs.store import CONFIG, RecordStore
 from mmbench.results import load
 from mmbench.results.beside import beside, narrowed
 from mmbench.results.compare import Changes, Subject, Way, absent, joined
 from mmbench.results.compare import compare as compare_results
-from mmbench.results.folder import (
-    FACTS,
-    facts_text,
-    folders_in,
-    frames_of,
-    read_reference,
-    read_results,
-)
+from mmbench.results.folder import folders_in, read_reference, read_results
 from mmbench.results.frames import Results
+from mmbench.results.unpack import is_bundle
 from mmbench.tables.build import check_names, draw_tables, laid_out, tables_of
 from mmbench.tables.figures import check_figure, choose, draw_figure
 from mmbench.tables.render import csv_text
@@ -126,7 +119,7 @@ def table(
     read = [narrowed(one, _wanted(one, only)) for one in read]
     text = draw_tables(read, fmt, layout, say, metrics, bold, block, caption)
     if output is not None:
-        _write(output, lambda file: file.write(text.encode()), "cannot write the table")
+        put(output, lambda file: file.write(text.encode()), "cannot write the table")
     found = TableText(text)
     found.tables = lambda: [
         table for one in read for table in tables_of(one, layout, metrics, bold)
@@ -170,7 +163,9 @@ def figure(name: str, results: Folders, output: str | Path | None = None, say: S
     return numbers
 
 
-def compare(before: str | Path, after: str | Path, say: Say = silent) -> Changes:
+def compare(
+    before: str | Path, after: str | Path, say: Say = silent, part: bool = False
+) -> Changes:
     """Compare two results of the same experiments, cell by cell.
 
     Splits with equal hashes of data and split are compared one by one, other splits by their means.
@@ -179,11 +174,14 @@ def compare(before: str | Path, after: str | Path, say: Say = silent) -> Changes
     Parameters
     ----------
     before, after : path
-        Earlier and later result: a results folder, a reference folder such as
+        Earlier and later result: a results folder, a bundle, a reference folder such as
         ``reference/usps_rbf``, or a table as CSV, with ``splits.csv`` beside it if the splits are
         known. If both have one experiment, its names may differ.
     say : callable, optional
         Called with a line for each folder that cannot be read.
+    part : bool, default=False
+        Whether only the experiments, cells and splits of `after` are compared, as after a run with
+        the option ``--sample`` or ``--only``.
 
     Returns
     -------
@@ -197,16 +195,18 @@ def compare(before: str | Path, after: str | Path, say: Say = silent) -> Changes
     """
     old, new = (_read_for_comparison(Path(path), say) for path in (before, after))
     if len(old) == len(new) == 1:
-        return compare_results(old[0], new[0])
+        return compare_results(old[0], new[0], part)
     later = {item.name: item for item in new}
-    found = (later.get(item.name) for item in old)
-    pairs = zip(old, found, strict=True)
-    return joined([compare_results(a, b) if b is not None else absent(a) for a, b in pairs])
+    common = [item for item in old if item.name in later]
+    found = [compare_results(item, later[item.name], part) for item in common]
+    if not part or not common:
+        found += [absent(item) for item in old if item.name not in later]
+    return joined(found)
 
 
 def _read_for_comparison(path: Path, say: Say) -> list[Results]:
     """Return the experiments of a folder, or of a table as CSV."""
-    if not path.is_file():
+    if not path.is_file() or is_bundle(path):
         return [laid_out(one) if one.has_records else one for one in read_results([path], say=say)]
     whole = read_reference(path)
     cells, splits, names = whole.cells, whole.splits, whole.cells.experiment.unique()
@@ -304,6 +304,7 @@ def export(
     output: str | Path | None = None,
     predictions: bool = False,
     say: Say = silent,
+    bundle: str | Path | None = None,
 ) -> str:
     """Write the records of results folders to a file, or return them as CSV text.
 
@@ -325,15 +326,22 @@ def export(
         Whether to write one row per test row instead of one row per split.
     say : callable, optional
         Called with a line for each folder that cannot be read, and for damaged records.
+    bundle : path, optional
+        Zip file to write in place of `output`, with everything that other people need to read,
+        check and repeat the experiments.
 
     Raises
     ------
     UserError
         If no folder contains records, or if the file cannot be written.
     """
+    if bundle is not None:
+        if output is not None or fmt is not None or predictions:
+            raise UserError("--bundle takes no --output, --format or --predictions")
+        return write_bundle(read_results(_paths(results), say=say), Path(bundle))
     output = None if output is None else Path(output)
     if output is not None and output.is_dir():
-        return _write_references(results, output, say)
+        return write_folders(read_results(_paths(results), say=say), output)
     fmt = _format(output, fmt, EXPORT_FORMATS)
     if fmt == "parquet" and output is None:
         raise UserError("the format parquet needs --output FILE")
@@ -344,36 +352,12 @@ def export(
         # the error message of pandas would not name the extra of mmbench that must be installed
         with extra("parquet", "a Parquet file"):
             import pyarrow  # noqa: F401
-        _write(output, lambda file: rows.to_parquet(file, index=False), "cannot be written")
+        put(output, lambda file: rows.to_parquet(file, index=False), "cannot be written")
     else:
         text = csv_text(rows).encode()
         content = gzip.compress(text, mtime=0) if output.suffix.lower() == ".gz" else text
-        _write(output, lambda file: file.write(content), "cannot be written")
+        put(output, lambda file: file.write(content), "cannot be written")
     return f"{len(rows)} rows written to {output}"
-
-
-def _put(content: bytes, file: IO[bytes]) -> None:
-    file.write(content)
-
-
-def _write_references(results: Folders, target: Path, say: Say) -> str:
-    """Write the frames, the facts and the printed tables of experiments into a folder."""
-    found = read_results(_paths(results), say=say)
-    for one in found:
-        folder, laid = target / one.name, laid_out(one)
-        if (folder / CONFIG).exists():
-            raise UserError(f"{folder}: holds records; give another folder with --output")
-        with converted(f"{folder}: cannot be written", OSError):
-            folder.mkdir(parents=True, exist_ok=True)
-        printed = {"table.md": draw_tables([one]), "table.tex": draw_tables([one], "latex")}
-        texts = {FACTS: facts_text(laid), **printed}
-        files = {name: text.encode() for name, text in texts.items()}
-        for name, frame in frames_of(laid).items():
-            content = csv_text(frame).encode()
-            files[name] = gzip.compress(content, mtime=0) if name.endswith(".gz") else content
-        for name, content in files.items():
-            _write(folder / name, partial(_put, content), "cannot be written")
-    return f"{len(found)} experiments written to {target}"
 
 
 def clean(results: Folders, remove: bool = False) -> list[str]:
@@ -440,10 +424,3 @@ def _format(output: Path | None, fmt: str | None, suffixes: Mapping[str, str]) -
     if fmt not in suffixes.values():
         raise UserError(f"unknown format {fmt!r}{did_you_mean(fmt, set(suffixes.values()))}")
     return fmt
-
-
-def _write(path: Path, write: Callable[[IO[bytes]], object], problem: str) -> None:
-    if not path.name:
-        raise UserError(f"{path}: {problem}: it is a folder")
-    with converted(f"{path}: {problem}", OSError):
-        write_output(path, write)

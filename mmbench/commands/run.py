@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from mmbench.commands.options import Options, Say, as_list, options_of, to_stderr
+from mmbench.commands.options import Options, Say, options_of, to_stderr, unbundled
 from mmbench.config.files import load_yaml
 from mmbench.errors import UserError, did_you_mean
 from mmbench.running.local import LocalExecutor
@@ -38,8 +38,8 @@ def run(
     Parameters
     ----------
     experiments : path, name, mapping, or an iterable of these
-        YAML files, results folders, names listed by ``mmbench list configs``, or contents of YAML
-        files.
+        YAML files, results folders, bundles, names listed by ``mmbench list configs``, or contents
+        of YAML files.
     results : path, optional
         Folder in which a results folder per experiment is created. By default, an experiment that
         is given by its results folder continues in this folder, and the folder of all other
@@ -60,7 +60,8 @@ def run(
         If a configuration, an option or the data are not valid. The input is checked before any job
         is run.
     """
-    given, asked = options_of(results, options), as_list(experiments)
+    given = options_of(results, options)
+    asked = unbundled(experiments, given)
     executor = None if _may_need_queue(asked, given) else executor_for(given, (), say)
     try:
         from mmbench.commands.experiments import plan_experiments, run_planned

@@ -444,6 +444,27 @@ class RecordStore:
                 write_atomically(self.path_of(key, ".npz"), lambda file: file.write(data))
             write_atomically(self.path_of(key), lambda file: file.write(text))
 
+    def adopt(self, key: str, source: RecordStore) -> bool:
+        """Copy the files of a record from another folder as they are, unless the job has a result
+        here. Return whether the record was copied.
+
+        Raises
+        ------
+        BadRecord
+            If the record is damaged.
+        UserError
+            If the disk is full or write permission is missing.
+        """
+        if self.has(key):
+            return False
+        record, text = source.read(key), read_regular(source.path_of(key))
+        with converted(f"{self.folder}: cannot be written to", OSError):
+            if record.get("arrays") is not None:
+                data = read_regular(source.path_of(key, ".npz"), ARRAYS_BYTES)
+                write_atomically(self.path_of(key, ".npz"), lambda file: file.write(data))
+            write_atomically(self.path_of(key), lambda file: file.write(text))
+        return True
+
     def read(self, key: str) -> Content:
         """Return the record of a job after a check of its seal and of the hash of its arrays.
 

@@ -174,9 +174,12 @@ class Changes:
         return NOTHING if not len(self.compared) else DIFFERS if len(self.differences) else AGREES
 
 
-def compare(before: Results, after: Results) -> Changes:
-    """Compare two results of one experiment, cell by cell."""
-    made = _Comparison(before, after)
+def compare(before: Results, after: Results, part: bool = False) -> Changes:
+    """Compare two results of one experiment, cell by cell.
+
+    If `part` is true, only the cells and splits of `after` are compared.
+    """
+    made = _Comparison(before, after, part)
     return _changes(made.cells, made.findings)
 
 
@@ -205,8 +208,8 @@ def _changes(cells: list[dict[str, Any]], findings: list[dict[str, Any]]) -> Cha
 class _Comparison:
     """The rows of both frames, while they are made."""
 
-    def __init__(self, before: Results, after: Results) -> None:
-        self.before, self.after = before, after
+    def __init__(self, before: Results, after: Results, part: bool) -> None:
+        self.before, self.after, self.part = before, after, part
         self.cells: list[dict[str, Any]] = []
         self.findings: list[dict[str, Any]] = []
         self.sizes = [_by_dataset(side, ("n_train", "n_test")) for side in (before, after)]
@@ -214,8 +217,10 @@ class _Comparison:
         rows = grouped((row.key, row) for row in rows_of(before.cells))
         datasets = dict.fromkeys(key.dataset for key in rows)
         self.way_of_data = {name: self._way_of_data(name) for name in datasets}
-        self.known = set(after.cells.key)
+        self.known, machines = set(after.cells.key), after.by_column
         for key, own in rows.items():
+            if part and not (key in after.by_cell if key.dataset else key.machine in machines):
+                continue
             if key not in self.known and any(row.measured is not None for row in own):
                 self.find(Subject.CELL, key)
             self._cell(key, own)
@@ -271,7 +276,7 @@ class _Comparison:
         n_before, n_after = old.n, new.n
         if way == Way.SPLITS:
             n_before, n_after = (len(side.by_cell[key]) for side in (self.before, self.after))
-        if n_before and n_after and n_before != n_after:
+        if n_before and n_after and n_before != n_after and not self.part:
             subject = Subject.FEWER_SPLITS if n_after < n_before else Subject.MORE_SPLITS
             self.find(subject, key, n_after > n_before, before=n_before, after=n_after)
         solved = new.status in SOLVED
@@ -326,8 +331,12 @@ class _Comparison:
             row["verdict"] = Verdict.DIFFERS if grew else Verdict.AGREES
             if grew:
                 self.find(Subject.CERTIFICATE, key, metric=name, **values)
-        elif not name.startswith(PASSED_OVER) and way != Way.OTHER_ROWS:
+        elif not name.startswith(PASSED_OVER) and way != Way.OTHER_ROWS and self._equally(old, new):
             self._value(key, row, old, new, splits)
+
+    def _equally(self, old: Row, new: Row) -> bool:
+        """Return whether both sides of a part have the splits with which a metric is compared."""
+        return not self.part or old.n == new.n or old.metric in COUNTED[:2]
 
     def _value(
         self, key: Key, row: dict[str, Any], old: Row, new: Row, splits: _Splits | None
@@ -355,7 +364,8 @@ class _Comparison:
             self.find(Subject.MEAN if differs else Subject.ROWS, key, **parts)
         agrees = Verdict.AGREES if round(row["difference"], 6) else Verdict.EQUAL
         row["verdict"] = Verdict.DIFFERS if differs or by_rows else agrees
-        if name in COUNTED[:2] and old.in_band and new.in_band is False:
+        left = old.in_band and new.in_band is False and (old.n == new.n or not self.part)
+        if name in COUNTED[:2] and left:
             row["left_band"] = True
             ends = {"before": old.measured, "after": new.measured}
             self.find(Subject.BAND, key, way == Way.MEANS, metric=name, **ends)

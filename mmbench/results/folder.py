@@ -40,6 +40,7 @@ from mmbench.results.columns import columns, names, typed
 from mmbench.results.frames import Results
 from mmbench.results.pairwise import pair_frame
 from mmbench.results.splits import split_row
+from mmbench.results.unpack import is_bundle, unpacked
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -47,6 +48,10 @@ if TYPE_CHECKING:
 #: Files of a reference folder. The printed tables are output only.
 CSV, SPLITS, FACTS = "table.csv", "splits.csv.gz", "facts.json"
 ROWS, PAIRS = "rows.csv.gz", "pairs.csv.gz"
+#: Further files of an experiment in a bundle: its configuration, and its published values.
+SETTINGS, PUBLISHED = "config.yaml", "published.csv"
+#: Files that are unpacked from a bundle.
+BUNDLED = (CSV, SPLITS, FACTS, ROWS, PAIRS, SETTINGS)
 #: Name of the folder that contains the reference folders.
 REFERENCE = "reference"
 #: Exceptions that can be raised when a damaged file is read.
@@ -396,10 +401,10 @@ def read_results(
 ) -> list[Results]:
     """Return the experiments and references in several folders.
 
-    Each path is the folder of one experiment, or a results folder that contains folders of
-    experiments. The argument `mix` is passed to `read_experiment`. The function `say` is called
-    with a message for each folder that cannot be read. Raises UserError if a path is not a results
-    folder, or if none of the folders can be read.
+    Each path is the folder of one experiment, a results folder that contains folders of
+    experiments, or a bundle. The argument `mix` is passed to `read_experiment`. The function `say`
+    is called with a message for each folder that cannot be read. Raises UserError if a path is not
+    a results folder, or if none of the folders can be read.
     """
 
     def read(folder: Path) -> Results:
@@ -439,10 +444,13 @@ def folders_in(path: Path) -> list[Path]:
 
     If `path` is the folder of one experiment, only this folder is returned. If a results folder
     contains no experiments, the reference folders in it are returned. If `path` begins with
-    "reference" and does not exist, the reference folders in the package are returned.
+    "reference" and does not exist, the reference folders in the package are returned. A bundle is
+    unpacked first.
 
     Raises UserError if `path` is not a folder, or contains neither experiments nor references.
     """
+    if is_bundle(path):
+        path = unpacked(path, BUNDLED)
     if path.parts[:1] == (REFERENCE,) and not path.exists():
         path = resources.REFERENCE.joinpath(*path.parts[1:])
     if not path.is_dir():
