@@ -179,6 +179,8 @@ def test_real_losses_and_results_of_one_machine_have_the_same_formula():
     V = mean_covariance(np.column_stack([d_j, -d_j]), np.column_stack([rows, -rows]), tested)
     expected = 1e4 * loss.V_rows + d_j.var(ddof=1) / len(d_j)
     assert pytest.approx(expected * np.array([[1, -1], [-1, 1]])) == V
+    splits = mean_covariance(np.column_stack([d_j, -d_j]))
+    assert splits[0, 0] == pytest.approx(d_j.var(ddof=1) / len(d_j))
 
 
 def test_marks_and_sums_of_several_differences():
