@@ -58,7 +58,7 @@ def rows(table: str, seed: int, mirror: str):
     with TemporaryDirectory() as folder:
         results = Path(folder)
         mmbench.run(config(table, seed), results=results, mirror=mirror, jobs=1)
-        cells = mmbench.load(results / f"draws_{table}_{seed}").cells
+        cells = mmbench.load(results)
         for row in cells[cells.metric == METRIC].itertuples():
             drawn = TABLES[table][0]
             yield table, drawn, row.dataset, row.machine, seed, row.n, row.measured, row.se
