@@ -20,7 +20,6 @@ import yaml
 
 import mmbench
 from mmbench.resources import CONFIGS
-from mmbench.results.cells import METRIC
 
 FIELDS = ("table", "drawn", "dataset", "machine", "seed", "n", "mean", "se")
 SEEDS = range(5)
@@ -58,10 +57,19 @@ def rows(table: str, seed: int, mirror: str):
     with TemporaryDirectory() as folder:
         results = Path(folder)
         mmbench.run(config(table, seed), results=results, mirror=mirror, jobs=1)
-        cells = mmbench.load(results)
-        for row in cells[cells.metric == METRIC].itertuples():
-            drawn = TABLES[table][0]
-            yield table, drawn, row.dataset, row.machine, seed, row.n, row.measured, row.se
+        splits = mmbench.load(results)
+        for (dataset, machine), own in splits.groupby(["dataset", "machine"], sort=False):
+            values = own.accuracy_pct
+            yield (
+                table,
+                TABLES[table][0],
+                dataset,
+                machine,
+                seed,
+                len(own),
+                values.mean(),
+                values.sem(),
+            )
 
 
 def main() -> None:
