@@ -3,9 +3,9 @@
     python benchmarks/draws.py --out benchmarks/results/draws.csv --mirror FOLDER
 
 Three tables keep their data, preprocessing, splits and inner folds, and have three fast machines,
-whose grids are in `MACHINES`. The splits of mamc_table2 are given, so that another seed draws other
-inner folds. The splits of the other tables are drawn: another seed draws other partitions, and other
-inner folds with them. The CSV table has one row per table, data set, machine and seed.
+whose grids are in `MACHINES`. The splits of mamc_table2 are given, so that another seed draws
+other inner folds. The splits of the other tables are drawn: another seed draws other partitions,
+and other inner folds with them. The CSV table has one row per table, data set, machine and seed.
 docs/bands.md shows how far the means are apart.
 """
 
@@ -59,17 +59,8 @@ def rows(table: str, seed: int, mirror: str):
         mmbench.run(config(table, seed), results=results, mirror=mirror, jobs=1)
         splits = mmbench.load(results)
         for (dataset, machine), own in splits.groupby(["dataset", "machine"], sort=False):
-            values = own.accuracy_pct
-            yield (
-                table,
-                TABLES[table][0],
-                dataset,
-                machine,
-                seed,
-                len(own),
-                values.mean(),
-                values.sem(),
-            )
+            mean, se = own.accuracy_pct.mean(), own.accuracy_pct.sem()
+            yield table, TABLES[table][0], dataset, machine, seed, len(own), mean, se
 
 
 def main() -> None:

@@ -231,8 +231,11 @@ def plan_of(config: Config, jobs: Iterable[Job] = ()) -> Plan:
         for entry in config.datasets
         if entry.classes or entry.published_as
     }
+    stated = {e.label: e.published_splits or config.published_splits for e in config.datasets}
+    splits = {name: n for name, n in stated.items() if n}
     uses = {column: entry.use for column, entry in config.machines.items() if entry.use}
-    settings = (labels, published, config.name.endswith(SUFFIX), tuple(config.metrics), uses)
+    smoke, metrics = config.name.endswith(SUFFIX), tuple(config.metrics)
+    settings = (labels, published, splits, smoke, metrics, uses)
     return Plan(config.name, config.layout, tuple(cells), *settings, config.protocol.test_to_train)
 
 

@@ -94,7 +94,9 @@ def laid_out(results: Results, layout: str | None = None, metrics: Sequence[str]
         check_able(layout, "sized", "several training sizes")
     chosen = find_layout(layout)
     table = chosen.published or table_of_experiment(results.name)
-    published = comparable(table, plan.published_as) if table else []
+    rows = comparable(table, plan.published_as) if table else []
+    splits = plan.published_splits
+    published = [{**r, "n_splits": splits.get(r["dataset"], r["n_splits"])} for r in rows]
     names = metrics or (plan.metrics if chosen.any_metric else ())
     if results.stored is not None:
         known = {ACCURACY, *results.stored.metric}
