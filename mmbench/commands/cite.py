@@ -23,7 +23,7 @@ def cite(name: str | None = None) -> str:
     """Return the BibTeX entries for a machine (given by name or alias) or an experiment.
 
     The last entry cites mmbench itself. If `name` is None, only the entry of mmbench is returned.
-    An experiment also has entries for its data sets and for the tests behind the signs of its table.
+    An experiment also has entries for its data sets and for the statistical tests in its table.
 
     Raises
     ------

@@ -12,7 +12,7 @@ from pathlib import Path
 
 from mmbench.commands.bundle import put, write_bundle, write_folders
 from mmbench.commands.options import Say, parse_only
-from mmbench.errors import UserError, converted, did_you_mean, extra
+from mmbench.errors import UserError, did_you_mean, extra
 from mmbench.jobs.store import CONFIG, RecordStore
 from mmbench.results import load
 from mmbench.results.beside import beside, narrowed

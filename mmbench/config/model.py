@@ -78,7 +78,8 @@ class DatasetEntry(UserTable):
     replaces the values of parameters in the machines' grids, for this data set only. The key
     ``folds`` is the path of a file that assigns rows to folds, for the split rule ``predefined``.
     The key ``published_as`` is the name of the data set in a published table, if this name differs
-    from ``name``; if it is empty, the data set is not compared with published values.
+    from ``name``; if it is empty, the data set is not compared with published values. The
+    key ``published_splits`` is the number of splits behind each published mean.
     """
 
     name: str | None = Field(default=None, pattern=NAME_PATTERN)
@@ -86,6 +87,7 @@ class DatasetEntry(UserTable):
     preprocess: StepList | None = None
     grid: Grid = Field(default={})
     published_as: str | None = None
+    published_splits: Positive | None = None
     path: DataFile | None = None
     folds: DataFile | None = None
 
@@ -330,6 +332,7 @@ class Config(Strict):
     cluster: Annotated[dict[Queue, QueueJobs], Field(min_length=1, max_length=1)] | None = None
     published: PublishedTable = ()
     published_only: Annotated[list[str], AfterValidator(distinct)] = []
+    published_splits: Positive | None = None
     metrics: Annotated[
         list[str],
         BeforeValidator(lambda value: _checked(check_metrics, one_or_more(value))),

@@ -231,14 +231,11 @@ def plan_of(config: Config, jobs: Iterable[Job] = ()) -> Plan:
         for row in config.published
         if row.get("machine") in config.published_only and "printed_method" in row
     }
+    stated = {e.label: e.published_splits or config.published_splits for e in config.datasets}
+    splits = {name: n for name, n in stated.items() if n}
     uses = {column: entry.use for column, entry in config.machines.items() if entry.use}
-    settings = (
-        labels,
-        config.published_names,
-        config.name.endswith(SUFFIX),
-        tuple(config.metrics),
-        uses,
-    )
+    smoke, metrics = config.name.endswith(SUFFIX), tuple(config.metrics)
+    settings = (labels, config.published_names, splits, smoke, metrics, uses)
     settings += (config.protocol.test_to_train, tuple(placed_rows(config)))
     return Plan(config.name, config.layout, tuple(cells), *settings)
 

@@ -253,6 +253,9 @@ class Plan:
     #: empty published name means that results are not compared with published results. The empty
     #: name is the default if only some classes of a data set are used.
     published_as: Mapping[str, str] = field(default_factory=dict)
+    #: Number of splits behind each published mean, by data set, if it differs from the number in
+    #: the published table.
+    published_splits: Mapping[str, Count] = field(default_factory=dict)
     #: Whether the experiment is a quick (smoke) version; its results are not compared with
     #: published values.
     smoke: bool = False

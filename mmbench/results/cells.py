@@ -322,13 +322,18 @@ def compared(
     if official and row["metric"] not in COUNTED:  # the sampling error of the test rows is unknown
         return row
     se = difference_se(row.get("sd"), row["n"], published["n_splits"], counting, official)
-    z = z_value(row["measured"], row["published"], se)
-    row |= {"half_width": 2 * se, "z": z, "in_band": abs(z) <= NOISE}
+    row = in_band(row, se)
     if published["std_is"] == STANDARD_ERROR:
         se = math.hypot(row["se"], published["std"])
         within = abs(z_value(row["measured"], row["published"], se)) <= NOISE
         row |= {"half_width_published_se": 2 * se, "in_band_published_se": within}
     return row
+
+
+def in_band(row: dict[str, Any], se: float) -> dict[str, Any]:
+    """Add the comparison band for the standard error `se` of the difference to a row."""
+    z = z_value(row["measured"], row["published"], se)
+    return row | {"half_width": 2 * se, "z": z, "in_band": abs(z) <= NOISE}
 
 
 # -- the frame -------------------------------------------------------------------------------------

@@ -301,14 +301,20 @@ def worse_than_best(to_best: Mapping[Name, Difference]) -> list[Name]:
 
 
 def mean_covariance(
-    results: NDArray, rows: NDArray, tested: NDArray, scale: float = 100.0
+    results: NDArray,
+    rows: NDArray | None = None,
+    tested: NDArray | None = None,
+    scale: float = 100.0,
 ) -> NDArray:
     """Return the covariance matrix of the mean results of machines on one data set.
 
     `results` contains the results per split, shape (n_splits, n_machines); `rows` the numbers of
     splits in which a machine is right, shape (n_rows, n_machines); `tested` the number of splits
-    that test a row.
+    that test a row. Without `rows`, only the variation over splits is counted. In one round of
+    folds, each row is tested once, so that this variation contains the variation over rows.
     """
-    k, r = len(results), scale * row_residuals(rows, tested)
-    splits = np.atleast_2d(np.cov(results, rowvar=False)) / k if k > 1 else 0.0
-    return r.T @ r + splits
+    (k, m), V = results.shape, np.zeros((results.shape[1],) * 2)
+    if rows is not None and tested is not None:
+        r = scale * row_residuals(rows, tested)
+        V += r.T @ r
+    return V + np.cov(results, rowvar=False).reshape(m, m) / k if k > 1 else V

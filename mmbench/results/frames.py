@@ -35,6 +35,7 @@ from mmbench.results.cells import (
     certificates,
     compared,
     counted,
+    in_band,
     kept_share,
     mean_of,
     note_of,
@@ -347,10 +348,9 @@ class Results:
                 yield key, compared(row, splits, found, compare, whole)
         for key, head in heads.items():
             for row in self._line_rows(key) if (key, f"{LINE}slope") in known else ():
-                yield (
-                    key,
-                    compared({**head, **row}, (), known.get((key, row["metric"])), False, True),
-                )
+                found = known.get((key, row["metric"]))
+                line = compared({**head, **row}, (), found, False, True)
+                yield key, in_band(line, row["se"]) if found and compare else line
         for key, row in self.derive(self) if self.derive else ():
             found = known.get((key, row["metric"]))
             yield key, compared({**heads.get(key, {}), **row}, (), found, False, True)
@@ -359,8 +359,9 @@ class Results:
         """Yield the rows of the least-squares line of accuracy on margin ratio, with one point per
         separable pair of classes.
 
-        There is no comparison band, for two reasons: the paper states no standard errors, and the
-        published and the measured line are dependent, since both are fitted to the same pairs.
+        The comparison band is two standard errors of the measured line. The published and the
+        measured line are fitted to the same pairs and test rows, so that the standard error of
+        their difference is smaller.
         """
         first = self.first(key)
         points = pair_points(self.fits_with_accuracy(first)) if first else None

@@ -13,14 +13,15 @@ import numpy as np
 from mmbench.jobs.store import Key
 from mmbench.results.cells import COUNTED, METRIC, MISSING, PUBLISHED_ONLY, Row
 from mmbench.results.columns import names, typed
-from mmbench.results.differences import NEW_DRAWS, Difference, difference
-from mmbench.results.frames import KernelKey, Results
+from mmbench.results.differences import NEW_DRAWS, Difference, difference, mean_covariance
+from mmbench.results.frames import KernelKey, Results, Split
 from mmbench.results.splits import counts_of_rows
-from mmbench.results.statistics import Ranks, rank_machines, wins_and_losses
+from mmbench.results.statistics import Ranks, rank_machines, rank_stability, wins_and_losses
 from mmbench.selection.metrics import METRICS
 
 if TYPE_CHECKING:
     import pandas as pd
+    from numpy.typing import NDArray
 
 #: Repeat and fold of the first run on an official test set, both counted from 0.
 FIRST = (0, 0)
@@ -50,11 +51,49 @@ def ranks_of(results: Results, kernel: KernelKey, metric: str = METRIC) -> Ranks
     out. Each kernel has its own mean ranks, since the results of two kernels on one data set are
     dependent. Raises ValueError for fewer than three machines or fewer than two data sets.
     """
+    _, values = _ranked(results, kernel, metric)
+    return rank_machines(values, rank_decimals(metric))
+
+
+def stability_of_ranks(
+    results: Results, kernel: KernelKey, metric: str = METRIC
+) -> pd.DataFrame | None:
+    """Return how much the order of `ranks_of` depends on chance; see `rank_stability`.
+
+    The noise of the means is estimated from the splits and, for the accuracy, from the counts of
+    right predictions per row if they are known. Returns None if the results of single splits are
+    unknown. Raises ValueError where `ranks_of` does.
+    """
+    places, values = _ranked(results, kernel, metric)
+    rank_machines(values)
+    found = (_noise(results, place, list(values), metric) for place in places)
+    noise = [V for V in found if V is not None]
+    return (
+        rank_stability(values, noise, rank_decimals(metric)) if len(noise) == len(places) else None
+    )
+
+
+def _ranked(results: Results, kernel: KernelKey, metric: str) -> tuple[list[Key], pd.DataFrame]:
+    """Return the places and the values that are ranked; larger values are better."""
     places = results.places_of(kernel)
     machines = with_results(results, places, metric)
     places = [p for p in places if not any(_lacks(results, p, m, metric) for m in machines)]
-    values = results.common(places, machines, metric).dropna()
-    return rank_machines(sign_of(metric) * values, rank_decimals(metric))
+    values = sign_of(metric) * results.common(places, machines, metric).dropna()
+    return [places[k] for k in values.index], values
+
+
+def _noise(results: Results, place: Key, machines: Sequence[str], metric: str) -> NDArray | None:
+    """Return the covariance matrix of the means of machines at a place; None if it is unknown."""
+    keys = [place._replace(machine=machine) for machine in machines]
+    values = [results.by_split(key, metric) for key in keys]
+    common = sorted(set[Split].intersection(*map(set, values)))
+    counts = [results.row_counts[key] for key in keys if key in results.row_counts]
+    known = metric == METRIC and len(counts) == len(keys)
+    rows = np.column_stack(counts) if known else None
+    if len(common) < 2 and rows is None:
+        return None
+    per_split = np.array([[own[split] for own in values] for split in common])
+    return mean_covariance(per_split, rows, results.row_counts.get(place))
 
 
 def _lacks(results: Results, place: Key, machine: str, metric: str) -> bool:

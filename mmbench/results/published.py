@@ -5,8 +5,10 @@ columns `dataset` and `machine` contain the names of data sets and machines in m
 `printed_dataset` and `printed_method` contain the names that the paper prints. The column `std`
 contains the number that the paper prints after +/- or in parentheses. The column `std_is` states
 whether `std` is probably the standard deviation over splits (``sd``) or the standard error of the
-mean (``se``). If `usable` is "no", the number is not compared with measured values, and the column
-`reason` states the reason.
+mean (``se``). The column `n_splits` contains the number of test parts over which the paper
+averages; the key ``published_splits`` of a configuration replaces this number. If `usable` is "no",
+the published number is not compared with measured values, and the column `reason` states the
+reason.
 
 A table of a user needs only the columns `dataset`, `machine` and `value`.
 """

@@ -94,6 +94,11 @@ def laid_out(results: Results, layout: str | None = None, metrics: Sequence[str]
     chosen = find_layout(layout)
     table = chosen.published or table_of_experiment(results.name)
     printed = plan.published or (published_rows(table) if table else ())
+    splits = plan.published_splits
+    published = [
+        {**row, "n_splits": splits.get(row["dataset"], row.get("n_splits"))}
+        for row in comparable(printed, plan.published_as)
+    ]
     names = metrics or (plan.metrics if chosen.any_metric else ())
     if results.stored is not None:
         known = {ACCURACY, *results.stored.metric}
@@ -103,7 +108,7 @@ def laid_out(results: Results, layout: str | None = None, metrics: Sequence[str]
     return replace(
         results,
         layout=layout,
-        published=comparable(printed, plan.published_as),
+        published=published,
         metrics=[METRIC if name == ACCURACY else name for name in names],
         derive=resolve_name(chosen.derive) if chosen.derive else None,
         order=chosen.order,

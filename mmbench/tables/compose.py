@@ -134,7 +134,8 @@ def _marks(results: Results, frame: pd.DataFrame, runs: str) -> list[str]:
     if compared.empty:
         return []
     same, marks = results.rule == "official", list(compared.mark)
-    errors = {_standard_error(n, same, runs): None for n in compared.n.fillna(1)}
+    m = "" if same else _published_splits(results, compared)
+    errors = {_standard_error(n, same, runs, m): None for n in compared.n.fillna(1)}
     counts = ", ".join(f"{marks.count(m)} {m}" for m in (IN_BAND, ALL_IN_BAND, OUT_OF_BAND))
     published, same_sign, beyond_noise = differences(frame)
     return [
@@ -151,13 +152,25 @@ def _marks(results: Results, frame: pd.DataFrame, runs: str) -> list[str]:
     ]
 
 
-def _standard_error(n: int, same_test_rows: bool, runs: str) -> str:
+def _published_splits(results: Results, compared: pd.DataFrame) -> str:
+    """Return the numbers of splits behind the published means of compared cells, as text; empty if
+    they are unknown.
+    """
+    m = {row["dataset"]: row["n_splits"] for row in results.published}
+    names = grouped((m.get(name), printed(results, name)) for name in compared.dataset.unique())
+    (most, _), *others = sorted(names.items(), key=lambda entry: -len(entry[1]))
+    texts = [f"{n or 'unknown'} for {', '.join(own)}" for n, own in others]
+    return f"m = {'; '.join([str(most), *texts])}" if most or others else ""
+
+
+def _standard_error(n: int, same_test_rows: bool, runs: str, m: str) -> str:
     """Return the formula for the standard error of the difference between the measured and the
     published value, as text.
     """
     if n == 1:
         return f"for a single run, {BINOMIAL}" + ", combined for both values" * (not same_test_rows)
     numbers = f"n and m are the numbers of {runs} here and in the paper"
+    numbers += f" ({m})" if m else ""
     text = f"sd sqrt(1/n + 1/m), where sd is our standard deviation, and {numbers}"
     return f"for a mean over {runs}, {text}; combined with {BINOMIAL}" if same_test_rows else text
 

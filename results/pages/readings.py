@@ -118,6 +118,13 @@ class Reading:
         """
         return line["n"] == line["splits"] or (line["n"] >= ENOUGH and not self.whole)
 
+    def published_splits(self, cell: Line) -> int | None:
+        """Return the number of splits behind a published mean, if the reading states its own."""
+        if self.run is None:
+            return self.set.get("published_splits")
+        dataset = self.datasets.get(cell["dataset"], cell["dataset"])
+        return results_of(self.run).plan.published_splits.get(dataset)
+
     @property
     def leaks(self) -> bool:
         """Whether parameters are selected on test rows."""
@@ -270,7 +277,8 @@ def table(found: Found) -> list[Line]:
             for reading in own:
                 if reading.concerns(cell):
                     measured = _measured(reading, cell, found)
-                    lines.append(_line(cell, reading.name, measured, reading.spread))
+                    m = reading.published_splits(cell)
+                    lines.append(_line(cell, reading.name, measured, reading.spread, m))
     return lines
 
 
@@ -290,18 +298,22 @@ def _measured(reading: Reading, cell: Line, found: Found) -> Line:
     return line if line.get("measured") is not None else estimate
 
 
-def _line(cell: Line, reading: str, measured: Line, spread: str | None = None) -> Line:
+def _line(
+    cell: Line, reading: str, measured: Line, spread: str | None = None, m: int | None = None
+) -> Line:
     line = {column: cell[column] for column in ("experiment", *CELL, "metric", "published")}
     line |= {"reading": reading} | {column: measured.get(column) for column in MEASURED}
     if measured.get("measured") is None:
         return line
     line["splits"] = measured.get("splits") or measured["n"]
-    half_width = 2 * standard_error(cell, measured, spread)
+    half_width = 2 * standard_error(cell, measured, spread, m)
     z = z_value(measured["measured"], cell["published"], half_width / 2)
     return line | {"half_width": half_width, "z": z, "in_band": abs(z) <= 2 + 1e-9}
 
 
-def standard_error(cell: Line, measured: Line, spread: str | None = None) -> float:
+def standard_error(
+    cell: Line, measured: Line, spread: str | None = None, m: int | None = None
+) -> float:
     """Return the standard error of the difference between a measured and the published value.
 
     Parameters
@@ -314,6 +326,8 @@ def standard_error(cell: Line, measured: Line, spread: str | None = None) -> flo
         Meaning of the number that the paper prints after its mean: "se" is the standard error of
         the mean, "sd" is the standard deviation over the splits. If None, the printed number is not
         used, and the standard error is computed by `difference_se`, as in all tables.
+    m : int, optional
+        Number of splits behind the published mean; by default the experiment's.
     """
     paper, sd, n = published(cell), measured["sd"], int(measured["n"])
     if spread is not None:
@@ -321,7 +335,7 @@ def standard_error(cell: Line, measured: Line, spread: str | None = None) -> flo
         return math.hypot(printed, sd / n**0.5)
     official = cell["metric"] == "errors_count"
     counting = counting_sd(measured["measured"], paper["n_test"]) if official else 0.0
-    return difference_se(sd, n, paper["n_splits"], counting, official)
+    return difference_se(sd, n, m or paper["n_splits"], counting, official)
 
 
 def published(cell: Line) -> Line:

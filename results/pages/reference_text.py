@@ -144,9 +144,9 @@ class Table:
         """Return the CPU seconds of a stage."""
         return self.cell(*where, metric=f"seconds_{stage}")
 
-    def near(self, *where: object) -> Count:
+    def near(self, *where: object, metric: str = "") -> Count:
         """Count the compared cells by their marks."""
-        marks = list(self.rows(*where).mark)
+        marks = list(self.rows(*where, metric=metric).mark)
         near, untold, far = (marks.count(mark) for mark in (IN_BAND, ALL_IN_BAND, OUT_OF_BAND))
         return Count(near + untold, near + untold + far, untold)
 
@@ -155,6 +155,11 @@ class Table:
         count = self.near()
         far = f"{count.of - count.near} {OUT_OF_BAND}" if count.of > count.near else ""
         return ", ".join(filter(None, [count.marks, far]))
+
+    def m(self, dataset: str) -> int:
+        """Return the number of splits behind the published means of a data set, for the bands."""
+        (m,) = {row["n_splits"] for row in self.results.published if row["dataset"] == dataset}
+        return int(m)
 
     def near_by_printed_errors(self) -> int:
         """Count the near cells if the printed ± is the standard error of the published mean."""
@@ -461,6 +466,12 @@ def reading(name: str, machine: str, kernel: str, degree: int | None = None) -> 
     return float(value)
 
 
+def grid_points(t: Table, machine: str, kernel: str) -> int:
+    """Return the number of points of a machine's grid."""
+    key = next(k for k in t.results.keys if (k.machine, k.kernel) == (machine, kernel))
+    return math.prod(map(len, t.results.by_cell[key][0].grid.values()))
+
+
 def later_rounds(t: Table) -> list[float]:
     """Return the decrease of the objective in rounds 6 to 15, in percentage points of the optimum.
 
@@ -554,6 +565,7 @@ PARAGRAPHS = (
     gains,
     counted,
     reading,
+    grid_points,
     later_rounds,
     accuracy_spread,
     exponent_gap,

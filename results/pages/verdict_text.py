@@ -20,20 +20,21 @@ from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
+import pandas as pd
 
 from mmbench.commands.outputs import export
 from mmbench.jobs.store import Key
 from mmbench.results.cells import METRIC, SELECTED, selected
 from mmbench.results.folder import CSV, read_reference, read_results
 from mmbench.results.frames import KernelKey
-from mmbench.results.pairwise import dataset_gaps, ranks_of, sign_of
+from mmbench.results.pairwise import dataset_gaps, ranks_of, sign_of, stability_of_ranks
 from mmbench.results.statistics import Posterior, Ranks, signed_rank_posterior
 from mmbench.tables import blocks as metrics
 from mmbench.tables.blocks import signed, statuses_text
 from mmbench.tables.build import laid_out
 from mmbench.tables.figures import draw_figure, title_of
 from mmbench.tables.figures.machines import time_ratios
-from mmbench.tables.layouts.comparison import decimals_of, rope_of
+from mmbench.tables.layouts.comparison import decimals_of, rope_of, stability_texts
 from mmbench.tables.names import caption_of
 from results.pages.reference_text import KERNELS, REFERENCE, listing, rendered, write_or_check
 
@@ -73,6 +74,41 @@ class Against(NamedTuple):
         said = {"worse": self.posterior.worse, "equivalent": self.posterior.equivalent}
         said["better"] = self.posterior.better
         return next((word for word, p in said.items() if p >= SURE), "")
+
+
+class Stability(NamedTuple):
+    """How much the order of the machines by mean rank depends on chance, for one kernel."""
+
+    kernel: KernelKey
+    #: The frame of `rank_stability`.
+    frame: pd.DataFrame
+
+    @property
+    def first(self) -> str:
+        """Machine with the smallest mean rank."""
+        return str(self.frame.index[0])
+
+    @property
+    def p_first(self) -> float:
+        """Probability that this machine is first."""
+        return float(self.frame.p_first.iloc[0])
+
+    @property
+    def contenders(self) -> int:
+        """Number of machines whose interval contains the first place."""
+        return int((self.frame.place_low < 2).sum())
+
+    @property
+    def settled(self) -> int:
+        """Number of pairs of neighbours that keep their order with a probability of `SURE`."""
+        return int((self.frame.p_turn <= 1 - SURE).sum())
+
+    @property
+    def lines(self) -> list[tuple[str, str, str, str, str]]:
+        """Machine, mean rank, P(first), place and P(turn) as texts, sorted by mean rank."""
+        return [
+            (m, f"{row.mean_rank:.1f}", *stability_texts(row)) for m, row in self.frame.iterrows()
+        ]
 
 
 class Verdict:
@@ -136,6 +172,12 @@ class Verdict:
             return ranks_of(self.results, kernel, metric)
         except ValueError:
             return None
+
+    @cached_property
+    def stabilities(self) -> list[Stability]:
+        """How much the ranks by accuracy depend on chance, for each kernel."""
+        frames = ((k, stability_of_ranks(self.results, k)) for k in self.kernels)
+        return [Stability(k, frame) for k, frame in frames if frame is not None]
 
     def against(self, kernel: KernelKey, machine: str, metric: str) -> Against | None:
         """Return a machine's comparison with the SVM; None for fewer than two data sets."""

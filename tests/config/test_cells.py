@@ -103,6 +103,13 @@ def test_some_classes_have_no_published_name_unless_one_is_given(entry, publishe
     assert plan_of(own).published_as == published_as
 
 
+def test_a_data_set_has_its_own_number_of_published_splits() -> None:
+    own = config(datasets=["iris", {"name": "digits", "published_splits": 20}])
+    assert plan_of(own).published_splits == {"digits": 20}
+    own = own.model_copy(update={"published_splits": 100})
+    assert plan_of(own).published_splits == {"iris": 100, "digits": 20}
+
+
 def test_a_plan_comes_back_as_it_was_stored() -> None:
     own = config(protocol={"test": {"kfold": 3}})
     found = plan_of(own, plan(own, NO_STORE))

@@ -124,6 +124,8 @@ def test_ends_of_grids_wins_and_fits_are_counted_over_the_data_sets(reference) -
     text = page()
     assert "| RMM | C 16 of 40 | 1 inaccurate, 39 optimal | 1 of 40 |" in text
     assert "8 comparisons with the SVM" in text
+    assert "| `verdict` | linear | 5 | RMM | 0." in text
+    assert "Mean ranks by accuracy name no best machine" in text
 
 
 def test_a_parameter_that_some_splits_choose_by_a_word_has_no_count(reference) -> None:

@@ -163,6 +163,8 @@ def test_the_covariance_of_means_has_the_same_formula():
     V_rows = own.V_rows - 2 * (100 / np.count_nonzero(tested)) ** 2
     expected = V_rows + d_j.var(ddof=1) / len(d_j)
     assert pytest.approx(expected * np.array([[1, -1], [-1, 1]])) == V
+    splits = mean_covariance(np.column_stack([d_j, -d_j]))
+    assert splits[0, 0] == pytest.approx(d_j.var(ddof=1) / len(d_j))
 
 
 def test_machines_that_are_worse_than_the_best():

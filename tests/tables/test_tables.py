@@ -187,7 +187,7 @@ def test_what_is_said_of_several_is_said_once(results) -> None:
             "holdout",
             2,
             "sd sqrt(1/n + 1/m), where sd is our standard deviation, and n and m are the numbers "
-            "of random partitions here and in the paper",
+            "of random partitions here and in the paper (m = 1).",
         ),
     ],
 )

@@ -7,11 +7,14 @@ other machine by the test of `mmbench.results.differences` and by a Bayesian tes
 standard error. Holm's method adjusts the p-values of each block for multiple tests.
 """
 
+from __future__ import annotations
+
 import math
 from dataclasses import replace
 from itertools import count
 from statistics import fmean
 from string import ascii_uppercase
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -25,10 +28,12 @@ from mmbench.results.pairwise import (
     rank_decimals,
     ranks_of,
     sign_of,
+    stability_of_ranks,
     with_results,
 )
 from mmbench.results.statistics import (
     LEVEL,
+    RANK_DRAWS,
     Posterior,
     Ranks,
     holm,
@@ -50,9 +55,21 @@ from mmbench.tables.compose import compose
 from mmbench.tables.names import about, caption_of, name_of
 from mmbench.tables.text import NOTHING, Grid, Table, join, numbers, words
 
+if TYPE_CHECKING:
+    import pandas as pd
+
 #: Half width of the region of practical equivalence: `ROPE_PCT` for accuracies in per cent, and
 #: `ROPE` for all other metrics.
 ROPE_PCT, ROPE = 1.0, 0.01
+
+
+#: Legend of the columns of `rank_stability`.
+STABILITY = (
+    f"P(first), place and P(turn): from {RANK_DRAWS} draws of the data sets with replacement, with "
+    "noise of the size of the standard errors. P(first): probability of the smallest mean rank. "
+    "Place: 90 % interval of the place in the order by mean rank. P(turn): probability that the "
+    "machine of the next line has the smaller mean rank."
+)
 
 
 def rope_of(metric: str) -> float:
@@ -92,7 +109,9 @@ def comparison(results: Results) -> Table:
                 f"are rounded to {rank_decimals(metric)} decimals. Nemenyi's critical difference "
                 f"at {LEVEL:g}: {ranks.critical_difference:.2f}."
             )
-            grids.append(_ranks(results, ranks, caption))
+            stability = stability_of_ranks(results, kernel, metric)
+            grids.append(_ranks(results, ranks, stability, caption))
+            notes += [STABILITY] if stability is not None and STABILITY not in notes else []
         grids.append(_over_data_sets(results, metric, kernel))
     notes += (
         _questions(results, metric, any(grid.rows for grid in grids)) + definitions(results)[:1]
@@ -168,15 +187,26 @@ def _worst_cases(results: Results) -> Grid:
     return Grid((*words("machine", "kernel"), *heads), rows, caption)
 
 
-def _ranks(results: Results, ranks: Ranks, kernel: str) -> Grid:
+def _ranks(results: Results, ranks: Ranks, stability: pd.DataFrame | None, kernel: str) -> Grid:
     # Groups of machines without a significant difference are named A to Z, then AA, BB, and so on.
     letters = (letter * n for n in count(1) for letter in ascii_uppercase)
     groups, rows = list(zip(letters, ranks.cliques(), strict=False)), []
     for machine in ranks.order:
         own = " ".join(letter for letter, group in groups if machine in group)
-        rows.append([results.label(machine), f"{ranks.means[machine]:.2f}", own])
+        chance = () if stability is None else stability_texts(stability.loc[machine])
+        rows.append([results.label(machine), f"{ranks.means[machine]:.2f}", own, *chance])
     caption = f"{kernel}: mean ranks; machines of one group do not differ significantly"
-    return Grid((*words("machine"), *numbers("mean rank"), *words("group")), rows, caption)
+    heads = (*words("machine"), *numbers("mean rank"), *words("group"))
+    more = () if stability is None else numbers("P(first)", "place", "P(turn)")
+    return Grid((*heads, *more), rows, caption)
+
+
+def stability_texts(row: pd.Series) -> tuple[str, str, str]:
+    """Return P(first), the interval of the place, and P(turn), for a row of `rank_stability`."""
+    low, high = row.place_low, row.place_high
+    places = f"{low:g}" if low == high else f"{low:g} to {high:g}"
+    turn = NOTHING if math.isnan(row.p_turn) else f"{row.p_turn:.2f}"
+    return f"{row.p_first:.2f}", places, turn
 
 
 def _over_data_sets(results: Results, metric: str, kernel: KernelKey) -> Grid:
