@@ -4,14 +4,20 @@ Numba reads its environment variables when it is imported. The import fails if N
 not a positive integer. Numba needs a writable cache folder when a cached function is declared, and
 free disk space when the function is called. This module corrects the environment variables of Numba
 before it imports Numba.
+
+If Numba is not installed, the decorators return functions that Python interprets.
 """
 
 import os
 import tempfile
 import warnings
+from collections.abc import Callable
 from contextlib import suppress
-from functools import partial
+from functools import partial, wraps
 from pathlib import Path
+from typing import Any
+
+import numpy as np
 
 
 def _writable(folder: Path) -> str:
@@ -67,15 +73,33 @@ def _temporary() -> str:
     return str(folder)
 
 
-CACHE = _prepare()
-
-from numba import njit  # noqa: E402
-
 #: Fast-math flags of LLVM. Infinity is allowed. NaN is assumed not to occur, since mmbench refuses
 #: a Gram matrix with NaN.
 FLAGS = {"nnan", "nsz", "contract", "reassoc"}
-#: Decorator that compiles a function.
-compiled = partial(njit, nogil=True, cache=CACHE, error_model="numpy", fastmath=FLAGS)
-#: Decorator of functions that are called only by compiled functions. Numba compiles no wrapper for
-#: calls from Python or C, which saves time; a call from Python would end the process.
-compiled_inside = partial(compiled, no_cpython_wrapper=True, no_cfunc_wrapper=True)
+
+compiled: Callable[..., Any]
+compiled_inside: Callable[..., Any]
+
+CACHE = _prepare()
+try:
+    from numba import njit
+
+    #: Decorator that compiles a function.
+    compiled = partial(njit, nogil=True, cache=CACHE, error_model="numpy", fastmath=FLAGS)
+    #: Decorator of functions that are called only by compiled functions. Numba compiles no wrapper
+    #: for calls from Python or C, which saves time; a call from Python would end the process.
+    compiled_inside = partial(compiled, no_cpython_wrapper=True, no_cfunc_wrapper=True)
+except ImportError:
+    warnings.warn(
+        "Numba is not installed: training with a nonlinear kernel takes up to 200 times as long; "
+        "install it by `pip install numba`",
+        stacklevel=2,
+    )
+
+    def compiled() -> Callable[[Callable], Callable]:
+        """Return a decorator for interpreted functions, which divide by zero without a warning."""
+        return lambda function: wraps(function)(np.errstate(all="ignore")(function))
+
+    def compiled_inside() -> Callable[[Callable], Callable]:
+        """Return a decorator that changes nothing: the calling function ignores warnings."""
+        return lambda function: function

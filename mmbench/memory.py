@@ -143,14 +143,17 @@ def private_bytes(process_id: int | None = None) -> int:
     return total
 
 
-def available_bytes() -> int:
-    """Return the free memory in bytes.
+def available_bytes() -> float:
+    """Return the free memory in bytes; infinity if psutil is not installed and no group limits it.
 
     The free memory is the minimum over the computer and all Linux control groups of this process.
     """
-    import psutil
+    free: list[float] = [math.inf, *_free_in_groups()]
+    with suppress(ImportError):
+        import psutil
 
-    return min([psutil.virtual_memory().available, *_free_in_groups()])
+        free.append(psutil.virtual_memory().available)
+    return min(free)
 
 
 def _free_in_groups(root: Path = Path("/sys/fs/cgroup")) -> Iterator[int]:

@@ -110,6 +110,7 @@ class DaskExecutor:
             say(f"{address}: submitted the first of at most {slots} jobs of {cores} core(s) each")
         elif address == "local":
             self._security = _certificates(say)
+            say(f"scheduler local: {slots} worker(s) start, which may take half a minute")
             self.cluster = _local_cluster(slots, self._security)
         else:
             _check_greeting(address)

@@ -5,9 +5,10 @@ is run again, only jobs without a result are run. Ctrl-C stops the worker proces
 records. If the process of a run is killed, only the results of running jobs are lost.
 
 The parents of a job are the jobs whose selected parameters the job inherits. A job is ready if all
-its parents have a result. Among the ready jobs, the job with the longest expected time starts
-first. The expected time of a job includes the time of the longest chain of jobs that depend on the
-job. A job whose expected time is unknown starts before all jobs with a known expected time.
+its parents have a result. Every table cell starts with one job, so that a table of all cells can be
+printed early. Then the ready job with the longest expected time starts first. The expected time of
+a job includes the time of the longest chain of jobs that depend on the job. A job whose expected
+time is unknown starts before all jobs with a known expected time.
 
 A running job occupies one slot of the executor per thread. The free slots are distributed evenly
 among the ready jobs: many ready jobs run with one thread each, and a single ready job runs with one
@@ -73,6 +74,7 @@ class Schedule:
         self.slots, self._expected, self._most_threads = slots, expected, most_threads
         self._ready: dict[Hashable, deque[tuple[int, Job]]] = defaultdict(deque)
         self._number = itertools.count()
+        self._begun: set[Hashable] = set()
         self._alone: deque[Job] = deque()
         self._blocked: dict[str, list[Job]] = defaultdict(list)
         self._waits: dict[str, set[str]] = {}
@@ -102,20 +104,25 @@ class Schedule:
         """Yield the jobs that can start in the free slots, and count them as running."""
         while self._ready and (free := self.slots - sum(self._running.values())) > 0:
             threads = -(-free // sum(map(len, self._ready.values())))
-            yield self._start(self._longest(), min(threads, self._most_threads or threads))
+            yield self._start(self._next(), min(threads, self._most_threads or threads))
         if self._alone and self.slots and not self._running:
             yield self._start(self._alone.popleft(), self.slots)
 
-    def _longest(self) -> Job:
-        """Remove and return the ready job with the longest expected time.
+    def _next(self) -> Job:
+        """Remove and return the first job of a table cell without results, else the longest job.
 
         Among jobs with equal expected times, a job whose parent has just finished is returned
         first, and other jobs are returned in the order in which they became ready.
         """
-        # All jobs of a table cell (same data set, training size, kernel, degree and machine) have
-        # the same expected time, so only the first job of each table cell is compared.
-        first = {cell: jobs[0] for cell, jobs in self._ready.items()}
-        cell = max(first, key=lambda cell: (self._seconds(first[cell][1]), -first[cell][0]))
+
+        def rank(cell: Hashable) -> tuple[bool, float, int]:
+            # all jobs of a table cell have the same expected time
+            number, job = self._ready[cell][0]
+            begun = cell in self._begun or self._expected(job) is not None
+            return not begun, self._seconds(job), -number
+
+        cell = max(self._ready, key=rank)
+        self._begun.add(cell)
         _, job = self._ready[cell].popleft()
         if not self._ready[cell]:
             del self._ready[cell]

@@ -147,7 +147,7 @@ def solve_socp(
     ----------
     program : ConeProgram
     solver : {"clarabel", "ecos"}, default="clarabel"
-        ECOS must be installed by ``pip install 'mmbench[solvers]'``.
+        ECOS must be installed by ``pip install 'mmbench[ecos]'``.
     tol : float, default=1e-9
         Absolute and relative tolerance of feasibility and of the duality gap.
     max_iter : int, default=200
@@ -159,7 +159,7 @@ def solve_socp(
     """
     if not is_available(solver):
         raise ModuleNotFoundError(
-            f"solver {solver!r} needs the package {solver}: pip install 'mmbench[solvers]'"
+            f"solver {solver!r} needs the package {solver}: pip install {solver}"
         )
     x, y, z, iterations, status = SOLVERS[solver](program, tol, max_iter)
     residual = program.c + program.A.T @ y + program.G.T @ z
