@@ -44,7 +44,7 @@ CLAIM = r"(?:best|worst)_count$|(?:wins|ties|losses)_against_"
 #: Names in the column `dataset` for averages over the data sets.
 AVERAGES = ("average", "mean", "avg")
 #: For printed metrics that are errors: the metric of mmbench, its best value, and the divisor.
-ERRORS = {
+ERROR_METRICS = {
     "error_pct": ("accuracy_pct", 100, 1),
     "balanced_error_pct": ("balanced_accuracy", 1, 100),
 }
@@ -201,8 +201,8 @@ def comparable(
     names = {row["dataset"]: row["dataset"] for row in rows} | {**published_as}
     found = []
     for row in rows:
-        if row["metric"] in ERRORS and row["value"] is not None:
-            metric, best, divisor = ERRORS[row["metric"]]
+        if row["metric"] in ERROR_METRICS and row["value"] is not None:
+            metric, best, divisor = ERROR_METRICS[row["metric"]]
             row |= {"metric": metric, "value": best - row["value"] / divisor}
             row["std"] = row["std"] and row["std"] / divisor
         found += [row | {"dataset": name} for name in names if names[name] == row["dataset"]]
