@@ -1,4 +1,4 @@
-"""Memory: what is free or allowed, and upper bounds on the memory of trainings.
+"""Free and allowed memory, and upper bounds on the memory of trainings.
 
 If memory runs out, the operating system kills a process without a message. Therefore, a training
 that does not fit is refused before it begins.

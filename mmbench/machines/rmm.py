@@ -265,11 +265,11 @@ class RMM(WeightedClassifier):
             )
         rows, labels, weights, counted = self._weighted(X, y, sample_weight)
         if unlabelled is None:
-            return self._fit(rows, labels, None, weights)._renumbered(counted)
+            return self._fit(rows, labels, weights=weights)._renumbered(counted)
         more = self._validated(unlabelled, reset=False)
         if counted is not None:
             counted = np.append(counted, np.shape(X)[0] + np.arange(more.shape[0]))
-        return self._fit(rows, labels, None, weights, more)._renumbered(counted)
+        return self._fit(rows, labels, weights=weights, unlabelled=more)._renumbered(counted)
 
     def train(self, problem: BinaryProblem, warm: BinaryModel | None = None) -> BinaryModel:
         if self.timing != "none":
