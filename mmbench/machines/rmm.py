@@ -172,8 +172,7 @@ class RMM(WeightedClassifier):
     )
     sparse_input = translation_invariant = True
     version = SVM.version
-    #: Version 3 of ``linear``: problem (13) is solved by the root search. Versions 4 to 6 of
-    #: ``linear``: the changes of versions 3 to 5 of `SVM`.
+    #: linear 6: version 5 of ``linear`` in `SVM`.
     kernel_versions: ClassVar[Mapping[str, int]] = {**SVM.kernel_versions, "linear": 6}
     gap_tolerance_factor = SVM.gap_tolerance_factor
 

@@ -188,7 +188,7 @@ class MMRM(WeightedClassifier):
         single_precision=False,  # float32 is too inaccurate for sums of terms of magnitude 1e6
     )
     version: ClassVar[int] = 6
-    #: Since version 1, the kernel values of more than 3000 rows are computed by NumPy.
+    #: 1: the kernel values of more than 3000 rows are computed by NumPy.
     kernel_versions: ClassVar[Mapping[str, int]] = {"poly": 1, "rbf": 1}
     sparse_input = translation_invariant = True
     convex_on_any_matrix = True  # the problem is a linear program for any kernel matrix
