@@ -201,11 +201,12 @@ class Search:
 
     def fit(self, X, y):
         """Search; the objective is the best mean accuracy with its sign reversed."""
+        from mmbench.machines.base.search_space import SelectRef
         from mmbench.selection import select
         from mmbench.selection.folds import inner_splits
 
         if self.contender == "mmbench":
-            rows = select(self.machine, X, y, GRID, folds=5, seed=0, n_jobs=1).scores
+            rows = select(self.machine, X, y, GRID, SelectRef(folds=5), seed=0, n_jobs=1).scores
             self.objective = -max(row["score"] for row in rows)
             return self
         from sklearn.model_selection import GridSearchCV

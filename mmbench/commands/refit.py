@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from mmbench.config.read import load_config
 from mmbench.errors import UserError, converted, did_you_mean, listed
-from mmbench.jobs.record import Choice, middle, plain
+from mmbench.jobs.record import Choice, choice_of, middle, plain
 from mmbench.jobs.store import CONFIG, grouped, key_of, write_output
 from mmbench.jobs.train import fit_selected, job_seeds, make_machine
 from mmbench.results.folder import read_results
@@ -102,7 +102,7 @@ def refit(
     steps.fit(data.X, data.y)
     X = steps.transform(data.X)
     with converted(str(results), ValueError):
-        choice: Choice = middle([r.selection.get("params", {}) for r in records])
+        choice = middle([choice_of(record.selection) for record in records])
     fitted = make_machine(job, 1, job_seeds(job)["machine"], data.y)
     own = fit_selected(fitted, job, choice, X, data.y)
     table = [("table", TableColumns(data.columns, job.dataset.options))] if data.columns else []
@@ -183,7 +183,7 @@ def _provenance(records: list[Record], fitted: Any, own: Choice) -> dict[str, An
         "data_hash": job.dataset_hash,
         "machine": job.column,
         "kernel": job.kernel if job.has_kernel else None,
-        "selected_parameters": own,
+        "selected_parameters": own if own[1:] else own[0],
         "expected_accuracy_pct": {
             "mean": float(np.mean(accuracies)),
             "sd": float(np.std(accuracies, ddof=1)) if accuracies[1:] else None,

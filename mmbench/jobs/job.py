@@ -14,6 +14,7 @@ from functools import cached_property
 from typing import Any
 
 from mmbench.datasets.dataset import ADDED, DatasetRef
+from mmbench.machines.base.search_space import SelectRef
 
 #: Version of the fields of `Job`; part of every job's key. JOB_SCHEMA is increased if the meaning
 #: of a field changes, so that old records are not used as results of new jobs.
@@ -64,30 +65,6 @@ class SplitRef:
 
 
 @dataclass(frozen=True)
-class SelectRef:
-    """The settings of hyper-parameter selection."""
-
-    #: Number of cross-validation folds, or None without cross-validation.
-    folds: int | None = 5
-    #: Fraction of the rows that repeated random splits hold out for validation. If `folds` and
-    #: `split` are None, parameters are validated on the rows that ``max_train`` excludes from
-    #: training.
-    split: float | None = None
-    #: Number of repetitions of the cross-validation, or number of random splits.
-    repeats: int = 1
-    #: With "global", one parameter set is selected for all pairs of classes. With "pair", one
-    #: parameter set is selected for each pair of classes. With "test", one parameter set is
-    #: selected for all pairs of classes by the metric on the test rows, which leaks test data.
-    scope: str = "global"
-    #: Tuples (parameter, "small" or "large"). Among grid points with equal scores, "small" prefers
-    #: the smallest value of the parameter, and "large" the largest value. For a parameter that is
-    #: not in `prefer`, the machine declares the preference.
-    prefer: tuple[tuple[str, str], ...] = ()
-    #: Metric that selection maximizes; see `mmbench.selection.metrics`.
-    metric: str = field(default="accuracy", metadata=ADDED)
-
-
-@dataclass(frozen=True)
 class Job:
     """The training and test of one machine on one split of one data set.
 
@@ -116,7 +93,7 @@ class Job:
     #: Key of the job whose selected parameters this job inherits. If this job inherits the medians
     #: of parameters over several splits, `parent` contains the key of one job per split.
     parent: str | tuple[str, ...] | None = None
-    select: SelectRef = SelectRef()
+    select: SelectRef = field(default_factory=SelectRef)
     #: Rule for tied votes: "lowest" predicts the first of the tied classes, "random" draws one of
     #: them, and "expected" counts the expected errors of a random draw.
     ties: str = "lowest"

@@ -114,16 +114,20 @@ class Clock:
             self.wall[name] = self.wall.get(name, 0.0) + time.perf_counter() - wall
 
 
-#: Selected parameters: one dict for all pairs of classes, or a list with one dict per pair.
-Choice = dict[str, Any] | list[dict[str, Any]]
+#: Selected parameters: one dict per pair of classes, or a single dict for all pairs.
+Choice = list[dict[str, Any]]
+
+
+def choice_of(selection: Mapping[str, Any]) -> Choice:
+    """Return the selected parameters of a record, which stores a single dict without a list."""
+    params = selection.get("params", {})
+    return params if isinstance(params, list) else [params or {}]
 
 
 def merged(old: Choice, new: Choice) -> Choice:
     """Return the parameters of both arguments; values in `new` replace values in `old`."""
-    if isinstance(old, dict) and isinstance(new, dict):
-        return {**old, **new}
-    olds = old if isinstance(old, list) else [old] * len(new)
-    news = new if isinstance(new, list) else [new] * len(old)
+    n = max(len(old), len(new))
+    olds, news = old * (n // len(old)), new * (n // len(new))
     return [{**before, **after} for before, after in zip(olds, news, strict=True)]
 
 
@@ -140,18 +144,14 @@ def middle(choices: Sequence[Choice]) -> Choice:
     ValueError
         If the splits have parameters for different numbers of pairs of classes.
     """
-    if whole := [choice for choice in choices if isinstance(choice, dict)]:
-        return _middle(whole)
-    of_pairs = [choice for choice in choices if isinstance(choice, list)]
-    if len(counts := {len(pairs) for pairs in of_pairs}) > 1:
+    if len(counts := {len(choice) for choice in choices}) > 1:
         numbers = f"{min(counts)} to {max(counts)} pairs of classes"
         why = "if a split lacks a class, there is no median per pair"
         raise ValueError(f"the splits have parameters for {numbers}; {why}")
-    return [_middle(pair) for pair in zip(*of_pairs, strict=True)]
-
-
-def _middle(choices: Sequence[dict[str, Any]]) -> dict[str, Any]:
-    return {name: _median([choice[name] for choice in choices]) for name in choices[0]}
+    return [
+        {name: _median([params[name] for params in pair]) for name in pair[0]}
+        for pair in zip(*choices, strict=True)
+    ]
 
 
 def _median(values: Sequence[Any]) -> Any:

@@ -12,7 +12,7 @@ from sklearn.exceptions import ConvergenceWarning
 
 from mmbench import machines
 from mmbench.allowance import Allowance, within
-from mmbench.jobs.job import Job
+from mmbench.jobs.job import Job, SelectRef
 from mmbench.jobs.prepare import Prepared
 from mmbench.jobs.record import Choice, Clock, merged, middle
 from mmbench.machines.base.estimator import PairwiseClassifier
@@ -47,32 +47,36 @@ def train(
     If the context manager `spread` is given, the machine is fitted inside `spread`, which
     distributes the pairs of classes to the workers of a cluster.
     """
-    choice: Choice = middle(inherited) if inherited else {}
+    choice = middle(inherited) if inherited else [{}]
     machine = make_machine(job, threads, seeds["machine"], data.y_train)
     with clock.stage("warm_up"):
         rehearse(job.machine, job.kernel, dict(job.params).get("solver"))
     search: dict[str, Any] = {"scores": [], "n_points": min(1, len(job.grid))}
-    selected: Choice = {name: values[0] for name, values in job.grid}
+    selected: Choice = [{name: values[0] for name, values in job.grid}]
     if any(len(values) > 1 for _, values in job.grid):  # one grid point needs no search
         grid = {n: [by_label({n: v}, data.y_train)[n] for v in values] for n, values in job.grid}
         given = own_part(machine, job, choice)
-        if isinstance(given, dict):
-            machine.set_params(**given)
+        if len(given) == 1:
+            machine.set_params(**given[0])
+            given = [{}]
+        space = machine.search_space
+        if "tol" in dict(job.params):
+            space = space.extended(tol=None)
         with clock.stage("selection"):
             found = select(
                 machine,
                 data.label_steps.X_pool if data.label_steps else data.X_pool,
                 data.y_pool,
                 grid,
-                **{**vars(job.select), "prefer": dict(job.select.prefer)},
+                job.select,
+                space=space,
                 groups=data.groups_pool,
                 ordered=job.split.rule == "time_series",
                 seed=seeds["selection"],
                 n_jobs=threads,
                 n_train=len(data.y_train),
-                pair_params=given if isinstance(given, list) else None,
+                pair_params=given,
                 steps=data.label_steps and data.label_steps.unfitted,
-                tol=dict(job.params).get("tol", machine.search_space.tol),
                 stages=machines.alias_of(job.machine).stages,
             )
         search, selected = {**vars(found), "n_points": found.n_points}, found.params
@@ -81,7 +85,7 @@ def train(
     quiet = warnings.catch_warnings(action="ignore", category=ConvergenceWarning)
     with clock.stage("training"), spread or nullcontext(), quiet:
         fit_selected(machine, job, choice, data.X_train, data.y_train)
-    return machine, {**search, "params": choice}
+    return machine, {**search, "params": choice if choice[1:] else choice[0]}
 
 
 def make_machine(job: Job, threads: int, seed: int, y: ArrayLike = ()) -> PairwiseClassifier:
@@ -131,11 +135,8 @@ def is_class_weight(name: str) -> bool:
 def own_part(machine: PairwiseClassifier, job: Job, choice: Choice) -> Choice:
     """Return the selected parameters that the machine has and that the job does not fix."""
     fixed = {**machines.alias_of(job.machine).params, **dict(job.params)}
-
-    def part(params: dict[str, Any]) -> dict[str, Any]:
-        return {n: v for n, v in params.items() if n in machine.parameters and n not in fixed}
-
-    return [part(params) for params in choice] if isinstance(choice, list) else part(choice)
+    own = machine.parameters.keys() - fixed.keys()
+    return [{n: v for n, v in params.items() if n in own} for params in choice]
 
 
 def fit_selected(
@@ -143,10 +144,11 @@ def fit_selected(
 ) -> Choice:
     """Fit the machine of a job with selected parameters; return the parameters that were set."""
     own = own_part(machine, job, choice)
-    if isinstance(own, list):
-        machine.fit_pairs(X, y, [by_label(params, y) for params in own])
+    given = [by_label(params, y) for params in own]
+    if len(given) > 1:
+        machine.fit_pairs(X, y, given)
     else:
-        machine.set_params(**by_label(own, y)).fit(X, y)
+        machine.set_params(**given[0]).fit(X, y)
     return own
 
 
@@ -165,5 +167,5 @@ def rehearse(name: str, kernel: str, solver: str | None) -> None:
     with suppress(Exception), within(Allowance()), warnings.catch_warnings(action="ignore"):
         machine = machines.make_machine(name, **{k: v for k, v in stated.items() if k in known})
         if hasattr(machine, "tol"):  # false for classifiers of other packages
-            select(machine, X, y, {"tol": [machine.tol]}, folds=2)
+            select(machine, X, y, {"tol": [machine.tol]}, SelectRef(folds=2))
         machine.fit(X, y).pairwise_decision_function(X)

@@ -132,8 +132,7 @@ class LSSVM(WeightedClassifier):
         single_precision=False,
     )
     sparse_input = True
-    #: Version 2: the EMAMC uses eigenvectors of K if the ridge 1/C is below the rounding errors of
-    #: ``K K'``. Version 3: the reference solver of the EMAMC solves a least squares problem.
+    #: 3: the reference solver of the EMAMC solves a least squares problem.
     version: ClassVar[int] = 3
 
     C: float = parameter(1.0, positive(), "Regularization parameter: penalty on squared errors.")

@@ -172,8 +172,7 @@ class RMM(WeightedClassifier):
     )
     sparse_input = translation_invariant = True
     version = SVM.version
-    #: Version 3 of ``linear``: problem (13) is solved by the root search. Versions 4 to 6 of
-    #: ``linear``: the changes of versions 3 to 5 of `SVM`.
+    #: linear 6: version 5 of ``linear`` in `SVM`.
     kernel_versions: ClassVar[Mapping[str, int]] = {**SVM.kernel_versions, "linear": 6}
     gap_tolerance_factor = SVM.gap_tolerance_factor
 
@@ -265,11 +264,11 @@ class RMM(WeightedClassifier):
             )
         rows, labels, weights, counted = self._weighted(X, y, sample_weight)
         if unlabelled is None:
-            return self._fit(rows, labels, None, weights)._renumbered(counted)
+            return self._fit(rows, labels, weights=weights)._renumbered(counted)
         more = self._validated(unlabelled, reset=False)
         if counted is not None:
             counted = np.append(counted, np.shape(X)[0] + np.arange(more.shape[0]))
-        return self._fit(rows, labels, None, weights, more)._renumbered(counted)
+        return self._fit(rows, labels, weights=weights, unlabelled=more)._renumbered(counted)
 
     def train(self, problem: BinaryProblem, warm: BinaryModel | None = None) -> BinaryModel:
         if self.timing != "none":

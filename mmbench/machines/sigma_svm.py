@@ -133,13 +133,9 @@ class SigmaSVM(WeightedClassifier):
         single_precision=False,
     )
     translation_invariant = True
-    #: Version 3: folds are trained one by one, and a grid search uses float64. Version 4: the lower
-    #: bound takes account of directions of small variance, and no longer exceeds the optimum.
-    #: Version 5: w = 0 is returned if the solver's objective is not below the objective at w = 0.
-    #: Version 6: before w = 0 is returned, smaller tolerances are tried.
+    #: 6: before w = 0 is returned, smaller tolerances are tried.
     version: ClassVar[int] = 6
-    #: Version 1 of ``poly``: polynomials of degree 1 are solved like other degrees. Version 3 of
-    #: ``linear``: the gap is relative to the objective, even if the objective is tiny.
+    #: linear 3: the gap is relative to the objective, even if the objective is tiny.
     kernel_versions: ClassVar[Mapping[str, int]] = {"linear": 3, "poly": 1}
     gap_tolerance_factor = SVM.gap_tolerance_factor
 

@@ -167,18 +167,9 @@ class SVM(WeightedClassifier):
         tol=1e-3,
     )
     sparse_input = translation_invariant = True
-    #: Version 2: SMO uses all rows; rows are no longer removed by shrinking. Version 3: w = 0 is
-    #: returned if the solver's objective is not below the objective at w = 0, for example with C
-    #: below 1e-5. Version 4: before w = 0 is returned, smaller tolerances are tried.
+    #: 4: before w = 0 is returned, smaller tolerances are tried.
     version: ClassVar[int] = 4
-    #: Version number of the results for each kernel. Version 1 of ``linear``: problems with many
-    #: rows are solved exactly, which may change ties in a grid search. Version 2 of ``linear``:
-    #: problems with few rows and degenerate problems are also solved exactly. Version 3 of
-    #: ``linear``: coordinate descent is added to the solvers. Version 4 of ``linear``: coordinate
-    #: descent is also used for dense data with many features. Version 5 of ``linear``: the gap is
-    #: relative to the objective, even if the objective is tiny. Version 1 of ``poly`` and ``rbf``:
-    #: with more than 3000 rows, kernel values are computed by NumPy. Version 2 of ``rbf``:
-    #: distances of rows with up to 64 features are computed from differences of features.
+    #: linear 5: the gap is relative to the objective, even if the objective is tiny.
     kernel_versions: ClassVar[Mapping[str, int]] = {"linear": 5, "poly": 1, "rbf": 2}
     gap_tolerance_factor = GAP_TOLERANCE_FACTOR
 

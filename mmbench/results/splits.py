@@ -14,7 +14,7 @@ import numpy as np
 
 from mmbench.errors import Status
 from mmbench.jobs.job import Job
-from mmbench.jobs.record import Record, merged
+from mmbench.jobs.record import Record, choice_of, merged
 from mmbench.jobs.store import Arrays, Plan, key_of
 from mmbench.machines import alias_of
 from mmbench.selection.metrics import METRICS
@@ -35,7 +35,8 @@ def split_row(experiment: str, plan: Plan, record: Record) -> dict[str, Any]:
     """Return the row of the frame ``splits`` for the record of a finished or failed job."""
     job, fits, split, run = record.job, record.fits, record.split, record.environment
     fixed = {**alias_of(job.machine).params, **dict(job.params)}
-    chosen, (repeat, fold, seed) = record.selection.get("params") or {}, record.at
+    chosen, (repeat, fold, seed) = choice_of(record.selection), record.at
+    parameters = merged(chosen, [fixed])
     warnings = (*record.deviations, *record.warnings)
     start = f"{job.dataset.name}: "
     return {
@@ -58,9 +59,9 @@ def split_row(experiment: str, plan: Plan, record: Record) -> dict[str, Any]:
         "n_features": split.get("n_features"),
         "classes": [*job.dataset.classes],
         "n_classes": len({str(label) for fit in record.per_pair for label in fit["pair"]}) or None,
-        "parameters": merged(chosen, fixed),
+        "parameters": parameters if parameters[1:] else parameters[0],
         "defaults": dict(job.defaults),
-        "chosen": chosen if isinstance(chosen, list) else [chosen] if chosen else [],
+        "chosen": chosen if any(chosen) else [],
         "grid": dict(job.grid),
         "uses": job.use or "",
         **{name: record.cpu_seconds.get(name.removeprefix("seconds_")) for name in SECONDS},

@@ -31,7 +31,16 @@ from mmbench.errors import FINISHED, Status, UserError
 from mmbench.jobs.identity import identity
 from mmbench.jobs.job import Job
 from mmbench.jobs.limits import NO_LIMITS, Limits
-from mmbench.jobs.record import BadRecord, Content, Record, is_done, merged, middle, new_record
+from mmbench.jobs.record import (
+    BadRecord,
+    Content,
+    Record,
+    choice_of,
+    is_done,
+    merged,
+    middle,
+    new_record,
+)
 from mmbench.jobs.store import RecordStore, key_of
 from mmbench.running.local import LimitReached, LocalExecutor, WorkerDied
 from mmbench.running.progress import Lines, TimeLeft, progress_for
@@ -360,7 +369,7 @@ class Run:
                 self.context,
                 threads=start.threads,
                 memory_share=1.0 if start.alone else min(1.0, start.threads / computer_slots),
-                inherited=tuple(self.results[k]["selection"]["params"] for k in start.job.parents),
+                inherited=tuple(choice_of(self.results[k]["selection"]) for k in start.job.parents),
             )
             task = self.executor.submit(execute, start.job, context, limits=context.limits)
             self.tasks[task] = start
@@ -438,10 +447,10 @@ def _inherits(job: Job, records: Mapping[str, Content]) -> bool:
 
     Parameters that the job selects itself are not compared.
     """
-    params = [records[key]["selection"]["params"] for key in job.parents if key in records]
-    used, own = records[job.key]["selection"]["params"], dict.fromkeys(name for name, _ in job.grid)
+    choices = [choice_of(records[key]["selection"]) for key in job.parents if key in records]
+    used, own = choice_of(records[job.key]["selection"]), [dict.fromkeys(n for n, _ in job.grid)]
     with suppress(ValueError):  # the records have different numbers of pairs of classes
-        given = middle(params) if params and len(params) == len(job.parents) else {}
+        given = middle(choices) if choices and len(choices) == len(job.parents) else [{}]
         return merged(merged(used, given), own) == merged(used, own)
     return False
 

@@ -88,8 +88,7 @@ class Context:
     #: Fraction of the free memory that this job may use; the rest is for other jobs that run at the
     #: same time.
     memory_share: float = 1.0
-    #: Selected parameters of each parent (a job whose parameters this job inherits): one dict, or
-    #: one dict per pair of classes.
+    #: Selected parameters of each parent (a job whose parameters this job inherits).
     inherited: tuple[Choice, ...] = ()
     limits: Limits = NO_LIMITS
     #: Whether the job may run on a computer without access to the data files of the main process.

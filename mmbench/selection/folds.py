@@ -17,6 +17,7 @@ from sklearn.model_selection import (
 )
 
 from mmbench.allowance import OutOfTime, time_is_up
+from mmbench.machines.base.search_space import SelectRef
 from mmbench.machines.base.voting import class_pairs, encode_labels
 
 #: Indices of the training rows and of the validation rows, as two arrays per inner split.
@@ -49,18 +50,12 @@ class Fold(NamedTuple):
 class Cut(NamedTuple):
     """The settings of the inner splits."""
 
-    #: Number of folds of the cross-validation, or None for random splits.
-    folds: int | None
-    #: Fraction of rows held out in each random split. If `folds` and `split` are both None, the
-    #: only split holds out all rows after the first `n_train` rows.
-    split: float | None
-    #: Number of repetitions of the cross-validation, or number of random splits.
-    repeats: int
-    seed: int
+    how: SelectRef
+    seed: int = 0
     #: Group of each row, shape (n_rows,), or None. Splits never separate rows of the same group.
-    groups: NDArray | None
+    groups: NDArray | None = None
     #: Whether the rows are in temporal order; held-out rows then follow the training rows.
-    ordered: bool
+    ordered: bool = False
 
 
 class SearchRows:
@@ -92,14 +87,15 @@ class SearchRows:
         steps: Any = None,
     ):
         self.n_train = len(y) if n_train is None else n_train
-        self._on_rest = cut.folds is None and cut.split is None
+        how = cut.how
+        self._on_rest = how.folds is None and how.split is None
         kept = slice(None) if self._on_rest else slice(self.n_train)
         classes, _ = encode_labels(y[: self.n_train])  # ValueError if there is only one class
         labels = np.where(np.isin(y, classes), np.searchsorted(classes, y), UNSEEN)
         self.classes, self.y, self.labels = classes, y[kept], labels[kept]
         self.pairs, self._cut, self._steps = class_pairs(len(classes)), cut, steps
         self._set_rows(X[kept] if steps is not None else _as_floats(X)[kept])
-        n_splits = (cut.folds or 1) * (1 if cut.ordered or self._on_rest else cut.repeats)
+        n_splits = (how.folds or 1) * (1 if cut.ordered or self._on_rest else how.repeats)
         self._planned = n_points * n_splits * len(self.pairs)  # Planned number of binary trainings.
         self._done: list[int] = []  # Numbers of completed trainings, one per call of `count`.
 
@@ -136,10 +132,11 @@ class SearchRows:
         """Return the inner splits of the rows with the indices `rows`, as positions in `rows`."""
         if self._on_rest:
             return [(np.flatnonzero(rows < self.n_train), np.flatnonzero(rows >= self.n_train))]
-        if self._cut.ordered:
-            return time_splits(len(rows), self._cut.folds, self._cut.split)
-        groups = None if self._cut.groups is None else self._cut.groups[rows]
-        return inner_splits(self.labels[rows], *self._cut[:4], groups)
+        how, seed, groups, ordered = self._cut
+        if ordered:
+            return time_splits(len(rows), how.folds, how.split)
+        own = None if groups is None else groups[rows]
+        return inner_splits(self.labels[rows], how.folds, how.split, how.repeats, seed, own)
 
 
 def _as_floats(X: NDArray) -> NDArray:
@@ -157,7 +154,7 @@ def inner_splits(
     """Return the training rows and the validation rows of each inner split.
 
     All splits are stratified, except random splits with `groups`. `labels` contains the class index
-    of each row; the other parameters are described in `Cut`. Raises ValueError if `folds` and
+    of each row; the other parameters are described in `SelectRef`. Raises ValueError if `folds` and
     `split` are both given or both None, if a class has fewer rows than there are folds, or if there
     are fewer groups than folds.
     """

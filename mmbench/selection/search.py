@@ -19,6 +19,7 @@ from sklearn.utils.validation import check_consistent_length
 
 from mmbench.kernels.matrix import is_given
 from mmbench.machines.base.estimator import PairwiseClassifier
+from mmbench.machines.base.search_space import SearchSpace, SelectRef
 from mmbench.selection.folds import Cut, SearchRows
 from mmbench.selection.grid import GridPoint, best_point, grid_points, staged
 from mmbench.selection.metrics import METRICS, check_selectable
@@ -31,9 +32,9 @@ class Selection:
 
     Attributes
     ----------
-    params : dict or list of dict
-        The selected grid point; with scope "pair" one grid point per pair of classes, in the order
-        of `class_pairs`.
+    params : list of dict
+        The fixed and the selected parameters: a single dict for all pairs of classes; with scope
+        "pair", or if fixed parameters differ, one dict per pair, in the order of `class_pairs`.
     scores : list of dict
         All grid points, each with the mean ("score") and the standard deviation ("sd") of the
         metric over the inner splits. With scope "pair", the metric is first averaged over pairs.
@@ -42,7 +43,7 @@ class Selection:
         are averaged over pairs.
     """
 
-    params: GridPoint | list[GridPoint]
+    params: list[GridPoint]
     scores: list[dict[str, Any]] = field(repr=False)
     best_score: float
 
@@ -57,19 +58,14 @@ def select(
     X: NDArray,
     y: NDArray,
     grid: Mapping[str, Sequence[Any]],
+    how: SelectRef | None = None,
     *,
-    folds: int | None = 5,
-    split: float | None = None,
-    repeats: int = 1,
-    scope: str = "global",
-    prefer: Mapping[str, str] | None = None,
+    space: SearchSpace | None = None,
     seed: int = 0,
     n_jobs: int = 1,
     n_train: int | None = None,
-    pair_params: Sequence[GridPoint] | None = None,
-    tol: float | None = None,
+    pair_params: Sequence[GridPoint] = ({},),
     stages: Sequence[Sequence[str]] = (),
-    metric: str = "accuracy",
     groups: NDArray | None = None,
     ordered: bool = False,
     steps: Pipeline | None = None,
@@ -84,20 +80,13 @@ def select(
     y : ndarray of shape (n_samples,)
     grid : mapping of str to sequence
         Values of each searched parameter.
-    folds : int or None, default=5
-        Number of folds of the cross-validation.
-    split : float, optional
-        Fraction of rows held out in repeated random splits, which replace the cross-validation. If
-        `folds` and `split` are both None, the rows after the first `n_train` rows are held out.
-    repeats : int, default=1
-        Number of repetitions of the cross-validation, or number of random splits.
-    scope : {"global", "pair"}, default="global"
-        With "global", one grid point is selected by the metric of the whole one-vs-one classifier.
-        With "pair", one grid point is selected for each pair of classes, by the metric of the
-        pair's binary classifier on the rows of the pair.
-    prefer : mapping of str to {"small", "large", "near_one"}, optional
-        Preferred value of each parameter among grid points with equal scores. For a parameter that
-        is not in `prefer`, the preference of the machine applies.
+    how : SelectRef, optional
+        Settings of the selection, by default a five-fold cross-validation. If its `folds` and
+        `split` are both None, the rows after the first `n_train` rows are held out.
+    space : SearchSpace, optional
+        Tolerance of the trainings in the search, and preferred values of parameters that are not in
+        ``how.prefer``; by default the machine's `search_space`. The tolerance does not replace
+        values of `tol` in the grid, or a `tol` of the machine other than the machine's default.
     seed : int, default=0
         Seed of the inner splits.
     n_jobs : int, default=1
@@ -105,19 +94,14 @@ def select(
     n_train : int, optional
         Number of training rows. The first `n_train` rows are training rows, and the remaining rows
         are used for validation only. By default, all rows are training rows.
-    pair_params : sequence of dict, optional
-        Fixed parameters of each pair of classes, such as parameters selected for another machine.
-    tol : float, optional
-        Tolerance of the trainings in the search, by default the tolerance of the machine's
-        `search_space`. The default does not replace values of `tol` in the grid, or a `tol` of the
-        machine other than the machine's default.
+    pair_params : sequence of dict, default=({},)
+        Fixed parameters, such as parameters selected for another machine: one dict per pair of
+        classes, or a single dict for all pairs.
     stages : sequence of sequences of str, default=()
         Groups of parameters that are searched one after the other, one group per stage. In each
         stage, the parameters of earlier groups have their selected values, and the parameters of
         later groups have the values set in `machine`. Parameters of the grid that are in no group
         are searched in the first stage.
-    metric : str, default="accuracy"
-        The metric to maximise, one of `mmbench.selection.metrics.SELECTABLE`.
     groups : ndarray of shape (n_samples,), optional
         Group of each row; rows of one group are never separated by an inner split.
     ordered : bool, default=False
@@ -141,7 +125,8 @@ def select(
     OutOfTime
         If the time limit is reached before all trainings are done.
     """
-    check_selectable(metric)
+    how, space = how or SelectRef(), space or machine.search_space
+    check_selectable(how.metric)
     if is_given(getattr(machine, "kernel", "")):  # other packages' classifiers may have no kernel
         other = "for a kernel matrix or function use scikit-learn's GridSearchCV"
         raise ValueError(f"select needs a kernel given by name; {other}")
@@ -152,37 +137,38 @@ def select(
         tried = clone(machine).set_params(**point)
         if isinstance(tried, PairwiseClassifier):
             tried._check_parameters()
-    unset = tol is None and machine.search_space.tol is not None and "tol" not in grid
-    if unset and machine.tol == machine.parameters["tol"].default:
-        tol = machine.search_space.tol
-    if tol is not None:
-        machine = clone(machine).set_params(tol=tol)
-    cut = Cut(folds, split, repeats, seed, None if groups is None else np.asarray(groups), ordered)
+    searched = space.tol is not None and "tol" not in grid
+    if searched and machine.tol == machine.parameters["tol"].default:
+        machine = clone(machine).set_params(tol=space.tol)
+    cut = Cut(how, seed, None if groups is None else np.asarray(groups), ordered)
     data = SearchRows(X, y, n_train, sum(map(len, parts)), cut, steps)
     # ties are resolved first by the parameters in `prefer`, then by the machine's preferences
-    rule = {**(prefer or {}), **machine.search_space.prefer, **(prefer or {})}
-    given = [dict(params) for params in pair_params or [{}] * len(data.pairs)]
-    chosen: GridPoint = {}  # parameters selected in earlier stages
+    prefer = dict(how.prefer)
+    rule = {**prefer, **space.prefer, **prefer}
+    pairwise = how.scope == "pair"
+    given = [dict(params) for params in pair_params]
+    if pairwise and len(given) == 1:
+        given *= len(data.pairs)
     scores: list[dict[str, Any]] = []
+    earlier: GridPoint = {}  # parameters selected in earlier stages
     for points in parts:
         machines = [clone(machine).set_params(**params) for params in given]
+        machines *= len(data.pairs) // len(machines)
         found = []
         for rows in data.parts():
-            scores_of = GridScores(rows, points, METRICS[metric], n_jobs)
-            pairwise = scope == "pair"
+            scores_of = GridScores(rows, points, METRICS[how.metric], n_jobs)
             found.append((scores_of.of_pairs if pairwise else scores_of.of_votes)(machines))
         tables = [np.hstack(of_parts) for of_parts in zip(*found, strict=True)]
         if np.isnan(tables).any():
-            raise ValueError(f"{metric} is undefined if the held-out rows belong to one class")
+            raise ValueError(f"{how.metric} is undefined if the held-out rows belong to one class")
         winners = [best_point(points, table.mean(axis=1), rule) for table in tables]
         best = float(np.mean([t[k].mean() for t, k in zip(tables, winners, strict=True)]))
         scores += [
-            {**chosen, **point, "score": float(row.mean()), "sd": float(row.std())}
+            {**earlier, **point, "score": float(row.mean()), "sd": float(row.std())}
             for point, row in zip(points, np.mean(tables, axis=0), strict=True)
         ]
-        if scope == "pair":
-            given = [{**own, **points[k]} for own, k in zip(given, winners, strict=True)]
-        else:
-            chosen = {**chosen, **points[winners[0]]}
-            given = [{**own, **chosen} for own in given]
-    return Selection(given if scope == "pair" or pair_params is not None else chosen, scores, best)
+        if not pairwise:
+            earlier = {**earlier, **points[winners[0]]}
+            winners *= len(given)
+        given = [{**own, **points[k]} for own, k in zip(given, winners, strict=True)]
+    return Selection(given, scores, best)

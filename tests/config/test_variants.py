@@ -50,8 +50,8 @@ def test_a_column_has_the_machine_and_the_parameters_that_it_says(jobs):
 
 def test_what_an_alias_fixes_is_not_inherited_from_a_selection(jobs):
     job = jobs["m4_nu90"]
-    assert own_part(make_machine(job, 1, 0), job, {"nu": 0.1, "C": 7.0}) == {}
-    assert own_part(make_machine(job, 1, 0), job, {"nu": 0.1, "ridge": 7.0}) == {"ridge": 7.0}
+    assert own_part(make_machine(job, 1, 0), job, [{"nu": 0.1, "C": 7.0}]) == [{}]
+    assert own_part(make_machine(job, 1, 0), job, [{"nu": 0.1, "ridge": 7.0}]) == [{"ridge": 7.0}]
 
 
 def test_columns_use_each_other_by_name(jobs):

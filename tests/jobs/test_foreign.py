@@ -24,6 +24,7 @@ from mmbench.jobs.prepare import prepare
 from mmbench.jobs.record import is_done
 from mmbench.jobs.train import job_seeds, rehearse
 from mmbench.machines import SVM, make_machine
+from mmbench.machines.base.search_space import SelectRef
 from mmbench.machines.base.voting import resolve_votes, votes
 from mmbench.plugins import import_path, imported
 from mmbench.running.worker import Context, execute
@@ -54,11 +55,11 @@ def test_votes_are_for_what_the_estimator_predicts(n_classes):
 def test_selection_is_that_of_a_plain_grid_search():
     X, y = load_wine(return_X_y=True)
     grid = {"gaussiannb__var_smoothing": [1e-9, 1.0, 100.0]}
-    found = select(make_machine(f"{__name__}:pipeline"), X, y, grid, folds=4, seed=3)
+    found = select(make_machine(f"{__name__}:pipeline"), X, y, grid, SelectRef(folds=4), seed=3)
     plain = GridSearchCV(pipeline(), grid, cv=inner_splits(y, 4, None, 1, 3)).fit(X, y)
     scores = [row["score"] for row in found.scores]
     np.testing.assert_allclose(scores, plain.cv_results_["mean_test_score"])
-    assert found.params == plain.best_params_
+    assert found.params == [plain.best_params_]
 
 
 def test_a_job_has_a_record_without_a_certificate(job, context):

@@ -9,6 +9,7 @@ from scipy import sparse
 from mmbench.kernels import Kernel
 from mmbench.machines import RMM, SVM
 from mmbench.machines.base.problem import BinaryProblem
+from mmbench.machines.base.search_space import SelectRef
 from mmbench.selection import select
 
 ROUTE = "coordinate descent"
@@ -115,7 +116,13 @@ def test_a_training_from_its_own_solution_takes_few_passes():
 def test_a_search_has_the_scores_of_pairwise_steps():
     X, y = documents()
     found, expected = (
-        select(SVM(kernel="linear", solver=solver, tol=1e-6), X, y, {"C": [0.3, 1.0, 3.0]}, folds=3)
+        select(
+            SVM(kernel="linear", solver=solver, tol=1e-6),
+            X,
+            y,
+            {"C": [0.3, 1.0, 3.0]},
+            SelectRef(folds=3),
+        )
         for solver in ("auto", "smo")
     )
     assert found.scores == expected.scores

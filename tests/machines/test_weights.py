@@ -14,6 +14,7 @@ from sklearn.svm import SVC
 from sklearn.utils.estimator_checks import estimator_checks_generator
 
 from mmbench.machines import LDM, MMRM, MRSVM, RMM, SVM, RSVMMuPlus, RSVMPlus, SigmaSVM
+from mmbench.machines.base.search_space import SelectRef
 from mmbench.selection import select
 from mmbench.selection.folds import inner_splits
 
@@ -150,7 +151,9 @@ def test_weights_of_rows_and_classes_multiply(iris):
 
 def test_a_search_with_balanced_classes_is_a_plain_one(iris):
     X, y = iris[0][20:100], iris[1][20:100]
-    found = select(SVM(class_weight="balanced", gamma=0.5), X, y, {"C": [0.1, 1.0]}, folds=4)
+    found = select(
+        SVM(class_weight="balanced", gamma=0.5), X, y, {"C": [0.1, 1.0]}, SelectRef(folds=4)
+    )
     labels = np.unique(y, return_inverse=True)[1]
     cv = inner_splits(labels, 4, None, 1, 0)
     machines = [SVM(C=C, class_weight="balanced", gamma=0.5) for C in (0.1, 1.0)]
@@ -172,9 +175,9 @@ def test_a_grid_search_has_the_weights_of_labels(iris):
     """Equal weights of both classes multiply C."""
     X, y = (values[50:] for values in iris)
     weights = dict.fromkeys(np.unique(y), 4.0)
-    weighted = select(SVM(class_weight=weights), X, y, {"C": [0.01, 0.1]}, folds=3)
-    plain = select(SVM(), X, y, {"C": [0.04, 0.4]}, folds=3)
-    one = select(SVM(class_weight={y[0]: 50.0}), X, y, {"C": [0.01, 0.1]}, folds=3)
+    weighted = select(SVM(class_weight=weights), X, y, {"C": [0.01, 0.1]}, SelectRef(folds=3))
+    plain = select(SVM(), X, y, {"C": [0.04, 0.4]}, SelectRef(folds=3))
+    one = select(SVM(class_weight={y[0]: 50.0}), X, y, {"C": [0.01, 0.1]}, SelectRef(folds=3))
     found = [[point["score"] for point in own.scores] for own in (weighted, plain, one)]
     assert found[0] == found[1] != found[2]
 

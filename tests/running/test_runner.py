@@ -17,13 +17,13 @@ import pytest
 from helpers.serial_executor import SerialExecutor
 from helpers.small_run import NO_DATA, make_jobs
 
-from mmbench.errors import Status, UserError
+from mmbench.errors import NotEnoughMemory, Status, UserError
 from mmbench.jobs import train
 from mmbench.jobs.job import SelectRef
 from mmbench.jobs.record import is_done, new_record
 from mmbench.jobs.store import Plan, PlannedCell, RecordStore, key_of
 from mmbench.machines import SVM
-from mmbench.running import memory
+from mmbench.running import forecast
 from mmbench.running.local import LocalExecutor
 from mmbench.running.progress import Lines
 from mmbench.running.runner import Summary, run
@@ -186,11 +186,13 @@ def test_a_job_too_large_beside_others_runs_alone(jobs, store, monkeypatch):
 
     shares = []
 
-    def budget(share):
+    def threads_that_fit(job, sizes, threads, share, limit):
         shares.append(share)
-        return 2**40 if share == 1 else 0
+        if share < 1:
+            raise NotEnoughMemory("too large")
+        return 1
 
-    monkeypatch.setattr(memory, "budget_bytes", budget)
+    monkeypatch.setattr(forecast, "threads_that_fit", threads_that_fit)
     summary = run(jobs[::2], store, TwoSlots(), data=NO_DATA)
     assert (summary.done, summary.exit_code) == (2, 0)
     assert shares == [0.5, 0.5, 1, 1]

@@ -83,7 +83,7 @@ def test_a_record_answers_a_sceptic(job, context):
 def test_the_child_fits_at_the_parameters_of_its_parent(jobs, context):
     parent, child = jobs[:2]
     chosen = execute(parent, context)[0]["selection"]["params"]
-    given = Context(context.data, inherited=(chosen,))
+    given = Context(context.data, inherited=([chosen],))
     record, arrays = execute(child, given)
     direct = replace(parent, grid=(), params=tuple(sorted(chosen.items())))
     expected = execute(direct, context)[1]
@@ -108,7 +108,7 @@ def test_what_a_job_states_overrides_what_it_inherits(job):
     stated = replace(job, params=(("C", 3),), grid=())
     machine = make_machine(stated, threads=1, seed=0)
     assert machine.C == 3
-    assert own_part(machine, stated, {"C": 1, "gamma": 2, "B": 9}) == {"gamma": 2}
+    assert own_part(machine, stated, [{"C": 1, "gamma": 2, "B": 9}]) == [{"gamma": 2}]
     assert own_part(machine, stated, [{"C": 1, "gamma": 2}]) == [{"gamma": 2}]
 
 

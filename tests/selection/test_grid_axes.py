@@ -7,6 +7,7 @@ import pytest
 from sklearn.datasets import load_iris
 
 from mmbench import FSVM, KLDA, LSSVM, M4, MAMC, MMRM, RMM, SVM
+from mmbench.machines.base.search_space import SelectRef
 from mmbench.selection import select, views
 
 
@@ -16,8 +17,9 @@ def overlapping(n=120, seed=0):
     return rng.normal(size=(n, 2)) + y[:, None], y
 
 
-def scores_of(machine, X, y, grid, **options):
-    return [point["score"] for point in select(machine, X, y, grid, **options).scores]
+def scores_of(machine, X, y, grid, n_train=None, **how):
+    found = select(machine, X, y, grid, SelectRef(**how), n_train=n_train)
+    return [point["score"] for point in found.scores]
 
 
 def alone(machine, X, y, points, **options):
@@ -79,7 +81,7 @@ def test_a_tie_between_a_word_and_a_number_is_resolved():
     X, y = X[y < 2], y[y < 2]
     found = select(SVM(), X, y, {"gamma": ["scale", 0.1]})
     assert found.scores[0]["score"] == found.scores[1]["score"]
-    assert found.params["gamma"] == 0.1
+    assert found.params[0]["gamma"] == 0.1
 
 
 @pytest.mark.parametrize(
@@ -97,4 +99,4 @@ def test_a_tie_between_none_and_a_number_is_resolved(machine, name):
     X, y = X[y < 2], y[y < 2]
     found = select(machine, X, y, {name: [None, 2]})
     assert found.scores[0]["score"] == found.scores[1]["score"]
-    assert found.params[name] == 2
+    assert found.params[0][name] == 2

@@ -13,6 +13,7 @@ from mmbench.config.plan import plan
 from mmbench.config.read import config_of
 from mmbench.jobs.prepare import prepare
 from mmbench.machines import SVM, make_machine
+from mmbench.machines.base.search_space import SelectRef
 from mmbench.running.worker import Context, execute
 from mmbench.selection import select
 from mmbench.selection.folds import inner_splits, time_splits
@@ -74,7 +75,7 @@ def test_classes_that_begin_later_take_no_part_in_the_folds_before(estimator):
     X, y = load_digits(return_X_y=True)
     rows = np.concatenate([np.flatnonzero(y == k)[:12] for k in range(5)])
     X, y, machine = X[rows] / 16, y[rows], make_machine(estimator)
-    found = select(machine, X, y, {"tol": [1e-3]}, folds=9, ordered=True)
+    found = select(machine, X, y, {"tol": [1e-3]}, SelectRef(folds=9), ordered=True)
     scores = []
     for train, held in time_splits(60, 9, None):
         one = len(np.unique(y[train])) == 1
@@ -97,8 +98,8 @@ def test_groups_that_are_copies_are_not_recognised(scope):
     X, y, groups = np.repeat(X, 4, axis=0), np.repeat(y, 4), np.repeat(np.arange(40), 4)
     grid = {"C": [1.0, 1000.0]}
     machine = SVM(gamma=5.0)
-    leaking = select(machine, X, y, grid, folds=5, scope=scope)
-    honest = select(machine, X, y, grid, folds=5, scope=scope, groups=groups)
+    leaking = select(machine, X, y, grid, SelectRef(folds=5, scope=scope))
+    honest = select(machine, X, y, grid, SelectRef(folds=5, scope=scope), groups=groups)
     assert leaking.best_score > 0.9
     assert honest.best_score < 0.7
 
@@ -133,7 +134,7 @@ def test_a_job_selects_on_splits_of_the_kind_it_is_tested_on(entry, test, tmp_pa
         data.X_pool,
         data.y_pool,
         {"C": [0.1, 10]},
-        folds=4,
+        SelectRef(folds=4),
         groups=data.X_pool[:, 0] if "groups" in entry else None,
         ordered="time" in entry,
         seed=record["seeds"]["selection"],
@@ -145,7 +146,7 @@ def test_groups_of_a_data_frame_are_those_of_its_rows():
     random = np.random.default_rng(0)
     X, order = random.normal(size=(60, 2)), random.permutation(60)
     series = pd.Series(GROUPS)[order]  # its index is `order`
-    more = {"grid": {"C": [0.1, 10.0]}, "folds": 3}
+    more = {"grid": {"C": [0.1, 10.0]}, "how": SelectRef(folds=3)}
     expected = select(SVM(), X[order], Y[order], groups=GROUPS[order], **more).scores
     for given in (series, series.tolist()):
         assert select(SVM(), X[order], Y[order], groups=given, **more).scores == expected

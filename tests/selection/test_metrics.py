@@ -12,6 +12,7 @@ from sklearn.preprocessing import StandardScaler, label_binarize, minmax_scale
 
 from mmbench.errors import UserError
 from mmbench.machines import SVM, make_machine
+from mmbench.machines.base.search_space import SelectRef
 from mmbench.machines.base.voting import summed_decisions, votes
 from mmbench.selection import select
 from mmbench.selection.folds import inner_splits
@@ -71,7 +72,7 @@ def test_ranks_in_a_search_use_all_digits_of_the_decisions():
     X, y = load_breast_cancer(return_X_y=True)
     X, y = minmax_scale(X[:200]), y[:200]
     grid = {"gamma": [1.0, 2.0, 3.0]}
-    found = select(make_machine("mamc"), X, y, grid, folds=3, metric="auc")
+    found = select(make_machine("mamc"), X, y, grid, SelectRef(folds=3, metric="auc"))
     splits = inner_splits(y, 3, None, 1, 0)
     plain = GridSearchCV(make_machine("mamc"), grid, cv=splits, scoring="roc_auc").fit(X, y)
     scores = [row["score"] for row in found.scores]
@@ -110,8 +111,8 @@ def test_a_choice_by_a_metric_is_that_of_a_plain_grid_search(name, scope):
     X, y = data(2)
     y = (y == "b").astype(int)  # scikit-learn's scorers take 1 for the positive class
     grid = {"C": [0.1, 1.0, 100.0], "gamma": [0.02, 0.5]}
-    ways = {"folds": 3, "seed": 1, "metric": name, "scope": scope, "tol": SVM().tol}
-    found = select(SVM(), X, y, grid, **ways)
+    how, space = SelectRef(folds=3, metric=name, scope=scope), SVM.search_space.extended(tol=None)
+    found = select(SVM(), X, y, grid, how, seed=1, space=space)
     splits = inner_splits(y, 3, None, 1, 1)
     plain = GridSearchCV(SVM(), grid, cv=splits, scoring=SCORERS[name]).fit(X, y)
     scores = [row["score"] for row in found.scores]
@@ -123,14 +124,17 @@ def test_a_search_has_the_tolerance_of_the_search_space_unless_one_is_given(monk
     X, y = data(2)
     monkeypatch.setattr(SVM, "search_space", SVM.search_space.extended(tol=1.0))
 
-    def scores(machine, **ways):
-        found = select(machine, X, y, {"C": [1.0, 100.0]}, folds=3, metric="auc", **ways)
+    def scores(machine, tol=1.0):
+        space = SVM.search_space.extended(tol=tol)
+        found = select(
+            machine, X, y, {"C": [1.0, 100.0]}, SelectRef(folds=3, metric="auc"), space=space
+        )
         return [row["score"] for row in found.scores]
 
     loose, fine = scores(SVM(), tol=1.0), scores(SVM(), tol=1e-8)
     assert loose != fine
     assert scores(SVM()) == loose
-    assert scores(SVM(tol=1e-8)) == fine
+    assert scores(SVM(tol=1e-8)) == scores(SVM(tol=1e-8), tol=None) == fine
 
 
 @pytest.mark.parametrize("machine", ["svm", "fsvm", "sklearn.linear_model:LogisticRegression"])
@@ -145,7 +149,14 @@ def test_a_choice_of_many_classes_ranks_as_the_metric_does(machine):
         return METRICS["auc"].compute(y, ranked(X), model.classes_)
 
     grid = {"C": [0.1, 10.0]}
-    found = select(made, X, y, grid, folds=3, metric="auc", tol=getattr(made, "tol", None))
+    found = select(
+        made,
+        X,
+        y,
+        grid,
+        SelectRef(folds=3, metric="auc"),
+        space=made.search_space.extended(tol=None),
+    )
     expected = []
     for C in grid["C"]:
         machine = made.set_params(C=C)
@@ -165,14 +176,14 @@ def test_a_classifier_without_scores_is_refused_by_name():
     X, y = data(2)
     machine = make_machine("sklearn.svm:SVC", decision_function_shape="ovo")
     with pytest.raises(ValueError, match="AUC needs class scores, which SVC lacks"):
-        select(machine, X, y, {"C": [1, 2]}, folds=3, metric="auc")
+        select(machine, X, y, {"C": [1, 2]}, SelectRef(folds=3, metric="auc"))
 
 
 def test_rows_held_out_of_one_class_have_no_area():
     X, y = data(2)
     y, n_train = np.append(y[:-20], ["a"] * 20), len(y) - 20
     with pytest.raises(ValueError, match="auc is undefined"):
-        select(SVM(), X, y, {"C": [1, 2]}, folds=None, n_train=n_train, metric="auc")
+        select(SVM(), X, y, {"C": [1, 2]}, SelectRef(folds=None, metric="auc"), n_train=n_train)
 
 
 def test_constant_decisions_rank_no_better_than_chance():

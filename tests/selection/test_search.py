@@ -15,6 +15,7 @@ from sklearn.preprocessing import StandardScaler, normalize
 
 from mmbench.kernels import Kernel
 from mmbench.machines import MACHINES, machine_class, make_machine
+from mmbench.machines.base.search_space import SelectRef
 from mmbench.machines.base.voting import class_pairs, pair_rows
 from mmbench.selection import select, views
 from mmbench.selection.folds import inner_splits
@@ -70,13 +71,13 @@ def test_global_search_equals_refitting_every_point(name, kernel, wine):
     grid = dict(GRIDS[name])
     if kernel == "rbf":
         grid["gamma"] = [0.02, 0.2]
-    found = select(machine, X, y, grid, folds=3, seed=1)
+    found = select(machine, X, y, grid, SelectRef(folds=3), seed=1)
     plain = naive_scores(machine, X, y, grid, inner_splits(y, 3, None, 1, 1))
     np.testing.assert_allclose(scores_of(found), plain.mean(axis=1), atol=1e-3)
     best = [
         p for p, s in zip(grid_points(grid), plain.mean(1), strict=True) if s == plain.mean(1).max()
     ]
-    assert found.params in best
+    assert found.params[0] in best
 
 
 def test_a_tuned_rmm_is_no_worse_than_the_tuned_svm(wine):
@@ -96,19 +97,23 @@ def test_pair_scope_equals_a_search_of_each_pair_alone(digits):
     X, y = digits
     machine = machine_class("svm")(tol=1e-6)
     grid = {"C": [0.1, 10.0], "gamma": [0.05, 1.0]}
-    found = select(machine, X, y, grid, folds=None, split=0.2, repeats=3, scope="pair", seed=4)
+    found = select(
+        machine, X, y, grid, SelectRef(folds=None, split=0.2, repeats=3, scope="pair"), seed=4
+    )
     best = []
     for chosen, pair in zip(found.params, class_pairs(5), strict=True):
         rows, signs = pair_rows(y, *pair)
-        alone = select(machine, X[rows], signs, grid, folds=None, split=0.2, repeats=3, seed=4)
-        assert chosen == alone.params
+        alone = select(
+            machine, X[rows], signs, grid, SelectRef(folds=None, split=0.2, repeats=3), seed=4
+        )
+        assert [chosen] == alone.params
         best.append(alone.best_score)
     assert found.best_score == pytest.approx(np.mean(best))
 
 
 def test_scores_of_a_point_have_the_mean_and_the_deviation_over_the_splits(wine):
     machine, grid = machine_class("svm")(), {"C": [0.01, 10.0]}
-    found = select(machine, *wine, grid, folds=3)
+    found = select(machine, *wine, grid, SelectRef(folds=3))
     plain = naive_scores(machine, *wine, grid, inner_splits(wine[1], 3, None, 1, 0))
     np.testing.assert_allclose(scores_of(found), plain.mean(axis=1))
     np.testing.assert_allclose([row["sd"] for row in found.scores], plain.std(axis=1))
@@ -118,7 +123,7 @@ def test_a_decision_of_zero_is_a_vote_for_the_class_that_predict_returns():
     X, y = np.array([[-1.0], [1.0], [0.0]]), np.array([0, 1, 1])
     machine = make_machine("svm", kernel="linear").fit(X[:2], y[:2])
     assert machine.decision_function(X)[2] == 0
-    found = select(machine, X, y, {"C": [1.0, 10.0]}, folds=None, n_train=2)
+    found = select(machine, X, y, {"C": [1.0, 10.0]}, SelectRef(folds=None), n_train=2)
     assert found.best_score == machine.score(X[2:], y[2:]) == 1
 
 
@@ -127,7 +132,8 @@ def test_threads_do_not_change_the_result(scope, digits):
     X, y = digits
     grid = {"C": [0.1, 10.0], "gamma": [0.05, 1.0]}
     one, two = (
-        select(machine_class("svm")(), X, y, grid, folds=3, scope=scope, n_jobs=n) for n in (1, 2)
+        select(machine_class("svm")(), X, y, grid, SelectRef(folds=3, scope=scope), n_jobs=n)
+        for n in (1, 2)
     )
     assert one == two
 
@@ -135,9 +141,9 @@ def test_threads_do_not_change_the_result(scope, digits):
 def test_pairs_with_their_own_matrix_give_the_scores_of_the_shared_one(digits, monkeypatch):
     X, y = digits
     grid = {"C": [0.1, 10.0], "gamma": [0.05, 1.0]}
-    shared = select(machine_class("svm")(), X, y, grid, folds=3)
+    shared = select(machine_class("svm")(), X, y, grid, SelectRef(folds=3))
     monkeypatch.setattr(views, "SHARED_BYTES", 0)
-    assert select(machine_class("svm")(), X, y, grid, folds=3) == shared
+    assert select(machine_class("svm")(), X, y, grid, SelectRef(folds=3)) == shared
 
 
 @pytest.fixture
@@ -157,12 +163,12 @@ def test_matrices_that_are_too_large_are_not_stored_and_the_scores_are_equal(
     X, y = (part[:120] for part in digits)
     grid = {"C": [0.1, 10.0], "gamma": [0.05, 1.0]}
     machine = make_machine(name, kernel="rbf")
-    expected = select(machine, X, y, grid, folds=3, scope=scope)
+    expected = select(machine, X, y, grid, SelectRef(folds=3, scope=scope))
     largest = max(map(len, stored))
     stored.clear()
     for limit in ("PAIR_BYTES", "SHARED_BYTES"):
         monkeypatch.setattr(views, limit, 0)
-    assert select(machine, X, y, grid, folds=3, scope=scope) == expected
+    assert select(machine, X, y, grid, SelectRef(folds=3, scope=scope)) == expected
     assert all(len(matrix) < largest for matrix in stored)  # trainings store smaller matrices
 
 
@@ -175,7 +181,13 @@ def test_a_search_holds_one_kernel_matrix_beside_the_base_matrix(scope):
     peaks = []
     for n_kernels in (1, 2, 4):  # the first search imports and compiles code
         tracemalloc.start()
-        select(machine, X, y, {"gamma": [0.01, 0.02, 0.03, 0.04][:n_kernels]}, folds=2, scope=scope)
+        select(
+            machine,
+            X,
+            y,
+            {"gamma": [0.01, 0.02, 0.03, 0.04][:n_kernels]},
+            SelectRef(folds=2, scope=scope),
+        )
         peaks.append(tracemalloc.get_traced_memory()[1])
         tracemalloc.stop()
     assert peaks[2] < peaks[1] + 0.5 * 4 * 1200**2
@@ -185,7 +197,12 @@ def test_inherited_pair_parameters_stay_with_their_pair(digits):
     X, y = digits
     inherited = [{"C": 1.0 + k} for k in range(10)]
     found = select(
-        machine_class("svm")(), X, y, {"gamma": [0.05, 1.0]}, folds=3, pair_params=inherited
+        machine_class("svm")(),
+        X,
+        y,
+        {"gamma": [0.05, 1.0]},
+        SelectRef(folds=3),
+        pair_params=inherited,
     )
     assert [p["C"] for p in found.params] == [p["C"] for p in inherited]
     assert len({p["gamma"] for p in found.params}) == 1
@@ -195,7 +212,7 @@ def test_a_class_smaller_than_the_folds_is_refused(wine):
     X, y = wine
     keep = np.concatenate([np.flatnonzero(y < 2), np.flatnonzero(y == 2)[:2]])
     with pytest.raises(ValueError, match="2 rows, fewer than 3 folds"):
-        select(machine_class("svm")(), X[keep], y[keep], {"C": [1.0]}, folds=3)
+        select(machine_class("svm")(), X[keep], y[keep], {"C": [1.0]}, SelectRef(folds=3))
 
 
 def test_an_empty_axis_is_refused(wine):
@@ -229,8 +246,10 @@ def test_a_better_score_goes_before_a_preference():
 def test_the_preference_of_the_user_goes_before_that_of_the_machine():
     X, y = np.repeat([[0.0], [1.0]], 20, axis=0), np.repeat([0, 1], 20)
     chosen = [
-        select(machine_class("svm")(), X, y, {"C": [1.0, 10.0, 100.0]}, prefer=prefer).params["C"]
-        for prefer in (None, {"C": "large"})
+        select(
+            machine_class("svm")(), X, y, {"C": [1.0, 10.0, 100.0]}, SelectRef(prefer=prefer)
+        ).params[0]["C"]
+        for prefer in ((), (("C", "large"),))
     ]
     assert chosen == [1.0, 100.0]
 
@@ -244,8 +263,8 @@ def test_what_the_user_prefers_is_compared_first(monkeypatch):
     )
     X, y = np.repeat([[0.0], [1.0]], 20, axis=0), np.repeat([0, 1], 20)
     chosen = [
-        select(machine_class("svm")(), X, y, grid, prefer=prefer).params
-        for prefer in (None, {"gamma": "large"})
+        select(machine_class("svm")(), X, y, grid, SelectRef(prefer=prefer)).params[0]
+        for prefer in ((), (("gamma", "large"),))
     ]
     assert chosen == [{"C": 1.0, "gamma": 0.1}, {"C": 10.0, "gamma": 1.0}]
 
@@ -332,7 +351,7 @@ def test_rows_after_the_training_rows_validate(kernel, scope, digits):
     X, y, n = X[order], y[order], 120
     grid = {"C": [0.01, 1.0]}
     machine = machine_class("svm")(kernel=kernel, degree=2)
-    found = select(machine, X, y, grid, folds=None, scope=scope, n_train=n)
+    found = select(machine, X, y, grid, SelectRef(folds=None, scope=scope), n_train=n)
     if scope == "global":
         expected = naive_scores(machine, X, y, grid, [(np.arange(n), np.arange(n, len(y)))])
     else:
@@ -349,7 +368,7 @@ def test_rows_after_the_training_rows_validate(kernel, scope, digits):
 
 def test_the_matrix_of_a_validation_set_is_never_stored(digits, stored):
     machine = machine_class("svm")()
-    select(machine, *digits, {"C": [1.0]}, folds=None, scope="pair", n_train=100)
+    select(machine, *digits, {"C": [1.0]}, SelectRef(folds=None, scope="pair"), n_train=100)
     assert sum(map(len, stored)) == 4 * 100  # each training row is in the matrices of four pairs
 
 
@@ -358,7 +377,7 @@ def test_validation_rows_do_not_change_the_kernel_of_a_joint_machine(wine):
     order = np.random.RandomState(0).permutation(len(y))
     X, y, n, grid = X[order] * np.linspace(1, 3, len(y))[:, None], y[order], 60, {"C": [0.1, 10.0]}
     machine = make_machine("fsvm", kernel="rbf", gamma="scale")
-    found = select(machine, X, y, grid, folds=None, n_train=n)
+    found = select(machine, X, y, grid, SelectRef(folds=None), n_train=n)
     expected = naive_scores(machine, X, y, grid, [(np.arange(n), np.arange(n, len(y)))])
     np.testing.assert_allclose(scores_of(found), expected[:, 0])
 
@@ -383,7 +402,7 @@ def test_a_normalised_polynomial_is_stored_in_float32_where_its_values_are_even(
     X = normalize(X)
     X[0] *= outlier
     machine = make_machine(name, kernel="poly", degree=degree, kernel_scaling=scaling)
-    select(machine, X, y, {"tol": [1e-3]}, folds=2)
+    select(machine, X, y, {"tol": [1e-3]}, SelectRef(folds=2))
     assert {matrix.dtype for matrix in stored} == {np.dtype(dtype)}
 
 
@@ -410,4 +429,4 @@ def test_rows_labels_and_groups_of_different_lengths_are_refused():
             select(make_machine("svm"), X, labels, {"C": [1]}, groups=groups)
     with pytest.raises(ValueError, match="got 1 class"):
         select(make_machine("svm"), X, 0 * y, {"C": [1]})
-    assert select(make_machine("svm"), X, list(y), {"C": [1]}).params == {"C": 1}
+    assert select(make_machine("svm"), X, list(y), {"C": [1]}).params == [{"C": 1}]

@@ -8,6 +8,7 @@ from sklearn.datasets import load_breast_cancer, load_digits
 from sklearn.preprocessing import MinMaxScaler
 
 from mmbench.machines import alias_of, machine_class, make_machine
+from mmbench.machines.base.search_space import SelectRef
 from mmbench.selection import select
 from mmbench.selection.grid import best_point, staged
 
@@ -28,19 +29,21 @@ def digits():
 
 
 def test_line_search_is_one_search_after_the_other(cancer):
-    found = select(make_machine("mamc_bs"), *cancer, GRID, folds=4, seed=2, stages=LINE)
-    first = select(make_machine("mamc_b"), *cancer, {"gamma": GRID["gamma"]}, folds=4, seed=2)
-    at_gamma = make_machine("mamc_b", **first.params)
-    second = select(at_gamma, *cancer, {"Cm": GRID["Cm"]}, folds=4, seed=2)
-    assert found.params == {**first.params, **second.params}
+    found = select(make_machine("mamc_bs"), *cancer, GRID, SelectRef(folds=4), seed=2, stages=LINE)
+    first = select(
+        make_machine("mamc_b"), *cancer, {"gamma": GRID["gamma"]}, SelectRef(folds=4), seed=2
+    )
+    at_gamma = make_machine("mamc_b", **first.params[0])
+    second = select(at_gamma, *cancer, {"Cm": GRID["Cm"]}, SelectRef(folds=4), seed=2)
+    assert found.params == [{**first.params[0], **second.params[0]}]
     assert found.best_score == second.best_score
     assert found.n_points == first.n_points + second.n_points == 8
-    assert all(row["gamma"] == first.params["gamma"] for row in found.scores if "Cm" in row)
+    assert all(row["gamma"] == first.params[0]["gamma"] for row in found.scores if "Cm" in row)
 
 
 def test_full_grid_is_never_worse_than_the_line(cancer):
     line, full = (
-        select(make_machine(name), *cancer, GRID, folds=4, stages=alias_of(name).stages)
+        select(make_machine(name), *cancer, GRID, SelectRef(folds=4), stages=alias_of(name).stages)
         for name in ("mamc_bs", "mamc_bsg")
     )
     assert full.n_points == 15
@@ -49,19 +52,27 @@ def test_full_grid_is_never_worse_than_the_line(cancer):
 
 def test_pairs_go_through_the_stages_with_their_own_choices(digits):
     X, y = digits
-    found = select(make_machine("mamc_bs"), X, y, GRID, folds=3, scope="pair", stages=LINE)
+    found = select(
+        make_machine("mamc_bs"), X, y, GRID, SelectRef(folds=3, scope="pair"), stages=LINE
+    )
     assert all(set(params) == {"gamma", "Cm"} for params in found.params)
     at_gamma = [{"gamma": params["gamma"]} for params in found.params]
     second = select(
-        make_machine("mamc_b"), X, y, {"Cm": GRID["Cm"]}, folds=3, scope="pair",
+        make_machine("mamc_b"),
+        X,
+        y,
+        {"Cm": GRID["Cm"]},
+        SelectRef(folds=3, scope="pair"),
         pair_params=at_gamma,
-    )  # fmt: skip
+    )
     assert found.params == second.params
 
 
 def test_stages_without_an_axis_in_the_grid_are_passed_over(cancer):
-    found = select(make_machine("mamc_bs"), *cancer, {"Cm": GRID["Cm"]}, folds=3, stages=LINE)
-    assert set(found.params) == {"Cm"}
+    found = select(
+        make_machine("mamc_bs"), *cancer, {"Cm": GRID["Cm"]}, SelectRef(folds=3), stages=LINE
+    )
+    assert set(found.params[0]) == {"Cm"}
     assert staged({"Cm": [1]}, LINE) == [{"Cm": [1]}]
 
 
@@ -87,5 +98,5 @@ def test_machines_that_need_all_digits_get_float64(name, cancer, monkeypatch):
         return plain(self, problems, points)
 
     monkeypatch.setattr(cls, "train_folds", watched)
-    select(make_machine(name), *cancer, {"gamma": [0.1, 1.0]}, folds=2)
+    select(make_machine(name), *cancer, {"gamma": [0.1, 1.0]}, SelectRef(folds=2))
     assert seen == {np.dtype(np.float64)}

@@ -10,22 +10,18 @@ and sums of weights replace numbers of rows.
 
 from __future__ import annotations
 
-import math
-import warnings
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager
 from copy import copy
 from dataclasses import replace
-from functools import wraps
+from functools import partial
 from importlib.metadata import PackageNotFoundError, metadata
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
-from joblib import Parallel, effective_n_jobs
 from numpy.random import RandomState
 from numpy.typing import ArrayLike, NDArray
-from scipy.linalg import eigvalsh
 from scipy.sparse import csr_array, issparse, vstack
 from sklearn.base import BaseEstimator, ClassifierMixin, clone
 from sklearn.utils import Tags
@@ -36,8 +32,7 @@ from sklearn.utils.validation import (
     validate_data,
 )
 
-from mmbench.allowance import Allowance, allowed, blas_threads_for, delayed, time_is_up, within
-from mmbench.errors import NotEnoughMemory, worst
+from mmbench.allowance import blas_threads_for
 from mmbench.kernels import Kernel, variance
 from mmbench.kernels.matrix import (
     PRECOMPUTED,
@@ -45,8 +40,14 @@ from mmbench.kernels.matrix import (
     given_gram,
     given_values,
     is_given,
-    is_semidefinite,
-    part_of,
+)
+from mmbench.machines.base.callbacks import CallbackSupportMixin, hooks_called, with_callbacks
+from mmbench.machines.base.one_vs_one import (
+    PairPlan,
+    failures_named,
+    rows_at,
+    train_pairs,
+    without_false_bounds,
 )
 from mmbench.machines.base.parameters import (
     Declared,
@@ -65,8 +66,6 @@ from mmbench.machines.base.problem import (
     far_origin,
     judged,
     linear_weights,
-    not_begun,
-    out_of_time,
     warn_unless_solved,
 )
 from mmbench.machines.base.search_space import SearchSpace
@@ -79,8 +78,7 @@ from mmbench.machines.base.voting import (
     resolve_votes,
     votes,
 )
-from mmbench.memory import REFERENCE_GRAMS, TrainingSize, check_free_memory, stored_numbers
-from mmbench.solvers.result import native_statuses
+from mmbench.memory import REFERENCE_GRAMS, TrainingSize, check_free_memory
 
 #: Largest valid sample weight. Products of weights above LARGEST_WEIGHT may overflow in double
 #: precision.
@@ -108,26 +106,7 @@ if TYPE_CHECKING:
         n_features_in_: int
         feature_names_in_: NDArray
 
-    with_callbacks: Any
-
 else:
-    try:
-        from sklearn.callback import CallbackSupportMixin, with_callbacks
-    except ImportError:  # scikit-learn has callbacks since version 1.9
-
-        class CallbackSupportMixin:
-            """Replacement for the mixin class of scikit-learn 1.9, without callbacks."""
-
-            def _init_callback_context(self, **task):
-                return None
-
-        def with_callbacks(method):
-            """Wrap a method in a function, as scikit-learn 1.9 does, but without callbacks.
-
-            The wrapper adds one stack frame, as scikit-learn 1.9 does. Therefore warnings need the
-            same `stacklevel` with all versions of scikit-learn.
-            """
-            return wraps(method)(lambda *args, **kwargs: method(*args, **kwargs))
 
     class Estimator(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
         """scikit-learn's base classes for classifiers and callbacks, combined."""
@@ -289,8 +268,8 @@ class PairwiseClassifier(Declared, Estimator):
         X : array-like of shape (n_samples, n_features)
         y : array-like of shape (n_samples,)
         pair_params : sequence of dict
-            One dict per pair of classes, in the order of `class_pairs`. The dict of a pair contains
-            the parameters that are changed for this pair.
+            The parameters that are changed: one dict per pair of classes, in the order of
+            `class_pairs`, or a single dict for all pairs.
 
         Returns
         -------
@@ -573,16 +552,14 @@ class PairwiseClassifier(Declared, Estimator):
         self,
         X: NDArray,
         y: NDArray,
-        pair_params: Sequence[Mapping[str, Any]] | None = None,
+        pair_params: Sequence[Mapping[str, Any]] = ({},),
         weights: NDArray | None = None,
         unlabelled: NDArray | None = None,
     ) -> Self:
         """Train all pairs of classes on validated rows with positive weights.
 
-        Each pair of classes also gets the rows `unlabelled`, after its own rows.
-
-        For scikit-learn's callbacks, `fit` is a task, and the training of each pair of classes is a
-        subtask of `fit`.
+        `pair_params` contains one dict for all pairs of classes, or one dict per pair. Each pair of
+        classes also gets the rows `unlabelled`, after its own rows.
         """
         self.classes_, labels = encode_labels(y)
         n_pairs = len(class_pairs(len(self.classes_)))
@@ -593,69 +570,64 @@ class PairwiseClassifier(Declared, Estimator):
             more = unlabelled.shape[0]
             X, labels = _stacked(X, unlabelled), np.append(labels, np.full(more, UNLABELLED))
             weights = weights if weights is None else np.append(weights, np.ones(more))
-        with _hooks_called(self, task, dict, data):
-            self._fit_pairs(X, labels, pair_params, weights, task)
+        with hooks_called(self, task, dict, data):
+            plan = self._plan(X, labels, pair_params, weights)
+            plan.machines[0].check_memory(plan.size)
+            with blas_threads_for(plan.size.n), failures_named(self, plan.gram) as indefinite:
+                models = self._train_all(plan, partial(self._pair_hooks, task, X, plan))
+                self._store(plan, without_false_bounds(models, indefinite, plan.rows))
         return self
 
-    def _fit_pairs(
+    def _plan(
         self,
         X: NDArray,
         labels: NDArray,
-        pair_params: Sequence[Mapping[str, Any]] | None,
+        pair_params: Sequence[Mapping[str, Any]],
         weights: NDArray | None,
-        task: Any,
-    ) -> None:
-        pairs = class_pairs(len(self.classes_))
-        given = [clone(self).set_params(**params) for params in pair_params or [{}]]
-        for machine in given:
+    ) -> PairPlan:
+        """Return the plan of all trainings; set the kernel of each pair and the offset of X."""
+        parts, known = self._parts(labels), labels != UNLABELLED
+        machines = [clone(self).set_params(**params) for params in pair_params]
+        for machine in machines:
             machine._check_parameters()
-        known = labels != UNLABELLED
-        own_weights = weights if weights is None else weights[known]
-        kernels = [
-            machine.kernel_for(_rows(X, np.flatnonzero(known)), own_weights) for machine in given
-        ]
-        equal = 1 if pair_params else len(pairs)
-        self.kernels_ = kernels * equal
-        machines = [machine.with_params({}) for machine in given * equal]
+        own_rows, own_weights = rows_at(X, np.flatnonzero(known)), weights
+        if weights is not None:
+            own_weights = weights[known]
+        kernels = [machine.kernel_for(own_rows, own_weights) for machine in machines]
+        if len(machines) == 1:
+            machines, kernels = machines * len(parts), kernels * len(parts)
+        self.kernels_ = kernels
         moves = self.kernel == "linear" and self.translation_invariant
         self._origin = far_origin(X) if moves else None  # type: ignore[misc]
-        given_rows = X
-        X, gram = around(X, self._origin), given_gram(self.kernel, X)
-        parts = [pair_rows(labels, i, j) for i, j in pairs]
-        rows = [index for index, _ in parts]
-        largest = max(map(len, rows))
-        size = TrainingSize(largest, X.shape[1], stored_numbers(X), weights is not None)
-        machines[0].check_memory(size)
-
-        def problem(k: int) -> BinaryProblem:
-            index, classes = rows[k], tuple(self.classes_[list(pairs[k])])
-            part = None if gram is None else part_of(gram, index)
-            data = _rows(X, index) if part is None else part
-            own = None if weights is None else weights[index]
-            return BinaryProblem(data, parts[k][1], self.kernels_[k], part, classes, own)
-
-        def trained(k: int, share: tuple[Allowance, int] | None) -> BinaryModel:
-            low, high = self.classes_[list(pairs[k])]
-            subtask = task if task is None else task.subcontext(f"{low!s}/{high!s}", task_id=k)
-            own = rows[k][known[rows[k]]]
-            data = {"X": lambda: given_rows[own], "y": lambda: self.classes_[labels[own]]}
-            with _hooks_called(self, subtask, None, data):
-                return _train_pair(machines[k], problem(k), share)
-
-        time, at_a_time = allowed(self.time_limit), effective_n_jobs(self.n_jobs)
-        limited, watched = self.time_limit is not None, bool(getattr(self, "_skl_callbacks", ()))
-        shares = ((time, -(-(len(pairs) - k) // at_a_time)) for k in range(len(pairs)))
-        # without callbacks, joblib calls the module-level function `_train_pair`, which can run on
-        # a cluster
-        calls = (
-            delayed(trained)(k, share if limited else None)
-            if watched
-            else delayed(_train_pair)(machines[k], problem(k), share if limited else None)
-            for k, share in enumerate(shares)
+        return PairPlan(
+            machines=[machine.with_params({}) for machine in machines],
+            kernels=kernels,
+            parts=parts,
+            X=around(X, self._origin),
+            gram=given_gram(self.kernel, X),
+            classes=self.classes_,
+            labels=labels,
+            weights=weights,
         )
-        with blas_threads_for(largest), self.failures_named(gram) as indefinite:
-            models = Parallel(n_jobs=self.n_jobs, prefer="threads")(calls)
-            self._store(X, labels, rows, without_false_bounds(models, indefinite, rows))
+
+    def _parts(self, labels: NDArray) -> list[tuple[NDArray, NDArray]]:
+        """Return the indices and the labels -1.0 and +1.0 of the rows of each pair."""
+        return [pair_rows(labels, *pair) for pair in class_pairs(len(self.classes_))]
+
+    def _train_all(
+        self, plan: PairPlan, hooks: Callable[[int], AbstractContextManager]
+    ) -> list[BinaryModel]:
+        """Return one model per pair of classes."""
+        watched = hooks if getattr(self, "_skl_callbacks", ()) else None
+        return train_pairs(plan, self.n_jobs, self.time_limit, watched)
+
+    def _pair_hooks(self, task: Any, X: NDArray, plan: PairPlan, k: int) -> AbstractContextManager:
+        """Return a context manager that calls the callback hooks of the training of pair k."""
+        low, high = self.classes_[list(class_pairs(len(self.classes_))[k])]
+        subtask = task if task is None else task.subcontext(f"{low!s}/{high!s}", task_id=k)
+        own = plan.rows[k][plan.labels[plan.rows[k]] != UNLABELLED]
+        data = {"X": lambda: X[own], "y": lambda: self.classes_[plan.labels[own]]}
+        return hooks_called(self, subtask, None, data)
 
     def check_memory(self, size: TrainingSize) -> None:
         """Raise NotEnoughMemory if training a pair of classes needs more memory than is free."""
@@ -676,45 +648,7 @@ class PairwiseClassifier(Declared, Estimator):
         least = REFERENCE_GRAMS if self.solver == "reference" else 0
         return size.grams(max(copies, least)) + size.rows(0)
 
-    @contextmanager
-    def failures_named(self, gram: NDArray | None) -> Iterator[NDArray | None]:
-        """Convert numerical errors to a ValueError that names their cause.
-
-        If the kernel matrix `gram` is indefinite and the training problem is therefore not convex,
-        the context manager warns and yields `gram`. Otherwise it yields None.
-        """
-        machine, nonconvex = type(self).__name__, False
-        text = f"{machine} found no solution in double precision; scale the data"
-        caught: tuple[type[Exception], ...] = (ArithmeticError, np.linalg.LinAlgError)
-        if gram is not None and not gram.any():
-            text = f"the kernel matrix is zero; {machine} has no solution on it"
-            # a solver's ValueError is also replaced, since its message may not name the kernel
-            # matrix
-            caught = (ArithmeticError, ValueError)
-        elif not (gram is None or self.convex_on_any_matrix or is_semidefinite(gram)):
-            least = float(eigvalsh(gram, subset_by_index=[0, 0])[0])
-            flaw = (
-                f"kernel matrix is not positive semidefinite: its least eigenvalue is {least:.3g}"
-            )
-            remedy = f"add at least {-least:.3g} to its diagonal, or set negative eigenvalues to 0"
-            text, nonconvex = f"the {flaw}; {machine} has no solution on it; {remedy}", True
-            caught = (ArithmeticError, ValueError)
-            warnings.warn(
-                f"the {flaw}; the problem of {machine} is not convex, and has no bound in "
-                f"`fits_`; {remedy}",
-                stacklevel=7,  # the caller of `fit`
-            )
-        try:
-            with np.errstate(all="ignore" if nonconvex else None):
-                yield gram if nonconvex else None
-        except NotEnoughMemory:
-            raise
-        except caught as error:
-            raise ValueError(text) from error
-
-    def _store(
-        self, X: NDArray, labels: NDArray, rows: list[NDArray], models: Sequence[BinaryModel]
-    ) -> None:
+    def _store(self, plan: PairPlan, models: Sequence[BinaryModel]) -> None:
         """Set the fitted attributes, with one array of support vectors for all pairs of classes."""
         pairs = [(self.classes_[i], self.classes_[j]) for i, j in class_pairs(len(self.classes_))]
         self.fits_ = []
@@ -731,7 +665,10 @@ class PairwiseClassifier(Declared, Estimator):
         self.intercept_ = np.array([m.intercept for m in models])
         if self.kernel == "linear":
             self.coef_ = np.array(
-                [linear_weights(_rows(X, r), m) for r, m in zip(rows, models, strict=True)]
+                [
+                    linear_weights(rows_at(plan.X, r), m)
+                    for r, m in zip(plan.rows, models, strict=True)
+                ]
             )
             if self._origin is not None:
                 self._moved_intercept = self.intercept_
@@ -740,9 +677,9 @@ class PairwiseClassifier(Declared, Estimator):
                 return
         coefs = [np.asarray(model.coef) for model in models]
         used = [np.flatnonzero(coef) for coef in coefs]
-        columns = [index[own] for index, own in zip(rows, used, strict=True)]
+        columns = [index[own] for index, own in zip(plan.rows, used, strict=True)]
         self.support_ = np.unique(np.concatenate(columns))
-        classes = labels[self.support_]
+        classes = plan.labels[self.support_]
         classes = classes[classes != UNLABELLED]
         self.n_support_ = np.bincount(classes, minlength=len(self.classes_))
         values = np.concatenate([coef[own] for coef, own in zip(coefs, used, strict=True)])
@@ -752,70 +689,13 @@ class PairwiseClassifier(Declared, Estimator):
         self._sparse_coef = csr_array((values, places, ends), shape=shape)
         if self.kernel != "linear":
             given = self.kernel == PRECOMPUTED
-            self.support_vectors_ = np.empty((0, 0)) if given else X[self.support_]
-
-
-@contextmanager
-def _hooks_called(
-    machine: PairwiseClassifier, task: Any, fitted: Any, data: Mapping[str, Any]
-) -> Iterator[None]:
-    """Call scikit-learn's callback hooks before and after a task; if `task` is None, call no hook.
-
-    `fitted` is the argument `reconstruction_attributes` of the second hook: the function `dict` if
-    the machine is fitted after the task, else None.
-    """
-    if task is not None:
-        task.call_on_fit_task_begin(estimator=machine, **data)
-    yield
-    if task is not None:
-        task.call_on_fit_task_end(estimator=machine, reconstruction_attributes=fitted, **data)
-
-
-def _train_pair(
-    machine: PairwiseClassifier, problem: BinaryProblem, share: tuple[Allowance, int] | None
-) -> BinaryModel:
-    """Train the machine of one pair of classes within a time limit.
-
-    The time limit of this training is the remaining time of `fit` (``share[0]``), divided by the
-    number ``share[1]``. If there is no time limit, `share` is None.
-    """
-    seconds = share and share[0].seconds / share[1]
-    # overflow warnings are ignored, since `_store` raises an error if the solution is not finite
-    with within(allowed(seconds)) as time, np.errstate(all="ignore"), native_statuses() as native:
-        model = not_begun(problem) if time_is_up() else machine.train(problem)
-    if native:
-        extra = {**model.fit.extra, "solver_status": worst(native)}
-        model = replace(model, fit=replace(model.fit, extra=extra))
-    return out_of_time(model) if time.exceeded else model
-
-
-def without_false_bounds(
-    models: Sequence[BinaryModel], gram: NDArray | None, rows: Sequence[NDArray]
-) -> Sequence[BinaryModel]:
-    """Set the lower bound of a model to minus infinity if its kernel matrix is indefinite.
-
-    With an indefinite kernel matrix, the training problem is nonconvex, and dual objective values
-    are not lower bounds on its optimum.
-    """
-    if gram is None:
-        return models
-    return [
-        model
-        if is_semidefinite(part_of(gram, own))
-        else replace(model, fit=replace(model.fit, bound=-math.inf))
-        for model, own in zip(models, rows, strict=True)
-    ]
+            self.support_vectors_ = np.empty((0, 0)) if given else plan.X[self.support_]
 
 
 def refuse_masks(*arrays: Any) -> None:
     """Raise ValueError if an array has masked values, since scikit-learn would ignore the mask."""
     if any(isinstance(array, np.ma.MaskedArray) and array.mask.any() for array in arrays):
         raise ValueError("masked values in X, y or sample_weight; fill them or leave out the rows")
-
-
-def _rows(X: NDArray, index: NDArray) -> NDArray:
-    """Return the rows of X at ascending indices, without a copy if all rows are selected."""
-    return X if len(index) == X.shape[0] else X[index]
 
 
 def _stacked(X: Any, more: Any) -> Any:
@@ -853,7 +733,7 @@ class WeightedClassifier(PairwiseClassifier):
             If a parameter or the data are invalid.
         """
         rows, labels, weights, counted = self._weighted(X, y, sample_weight)
-        return self._fit(rows, labels, None, weights)._renumbered(counted)
+        return self._fit(rows, labels, weights=weights)._renumbered(counted)
 
     def _weighted(
         self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None

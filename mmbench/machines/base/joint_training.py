@@ -1,17 +1,17 @@
 """Base class of machines that train all pairs of classes jointly, with shared model parameters."""
 
 from collections.abc import Mapping, Sequence
-from typing import Any, NamedTuple
+from dataclasses import replace
+from typing import Any, NamedTuple, Self
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from mmbench.allowance import allowed, within
-from mmbench.kernels.matrix import given_gram
-from mmbench.machines.base.estimator import PairwiseClassifier, row_weights, without_false_bounds
+from mmbench.machines.base.estimator import PairwiseClassifier, row_weights
+from mmbench.machines.base.one_vs_one import PairPlan
 from mmbench.machines.base.problem import BinaryModel, BinaryProblem, out_of_time
 from mmbench.machines.base.voting import class_pairs, pair_rows
-from mmbench.memory import TrainingSize
 
 
 class JointClassifier(PairwiseClassifier):
@@ -36,38 +36,27 @@ class JointClassifier(PairwiseClassifier):
         joint = JointProblem(problem, (problem.y > 0).astype(int))
         return [models[0] for models in self.train_jointly(joint, points)]
 
-    def _fit_pairs(
-        self,
-        X: NDArray,
-        labels: NDArray,
-        pair_params: Sequence[Mapping[str, Any]] | None,
-        weights: NDArray | None,
-        task: Any,
-    ) -> None:
-        params = pair_params[0] if pair_params else {}
-        if any(other != params for other in pair_params or ()):
+    def fit_pairs(
+        self, X: ArrayLike, y: ArrayLike, pair_params: Sequence[Mapping[str, Any]]
+    ) -> Self:
+        if any(params != pair_params[0] for params in pair_params):
             problem = (
                 "all pairs of classes are trained together and cannot have different parameters"
             )
             raise ValueError(f"{problem}; select with scope 'global'")
-        machine = self.with_params(params)
-        machine._check_parameters()
-        machine.check_memory(TrainingSize(*X.shape, None, weights is not None))
-        kernel, gram = machine.kernel_for(X, weights), given_gram(self.kernel, X)
-        rows = X if gram is None else gram
-        data = BinaryProblem(rows, np.ones(len(X)), kernel, gram, tuple(self.classes_), weights)
-        with (
-            within(allowed(self.time_limit)) as time,
-            self.failures_named(gram) as indefinite,
-            # overflows are ignored, since `_store` raises an error if a solution is not finite
-            np.errstate(all="ignore"),
-        ):
-            models = machine.train_jointly(JointProblem(data, labels), [{}])[0]
-        if time.exceeded:
-            models = [out_of_time(model) for model in models]
-        self.kernels_ = [kernel] * len(models)
-        every = [np.arange(len(X))] * len(models)
-        self._store(X, labels, every, without_false_bounds(models, indefinite, every))
+        return super().fit_pairs(X, y, pair_params[:1])
+
+    def _parts(self, labels: NDArray) -> list[tuple[NDArray, NDArray]]:
+        every = np.arange(len(labels)), np.ones(len(labels))
+        return [every] * len(super()._parts(labels))
+
+    def _train_all(self, plan: PairPlan, hooks: Any) -> list[BinaryModel]:
+        # overflows are ignored, since `_store` raises an error if a solution is not finite
+        with within(allowed(self.time_limit)) as time, np.errstate(all="ignore"):
+            data = replace(plan.problem(0), classes=tuple(self.classes_))
+            machine: Any = plan.machines[0]
+            models = machine.train_jointly(JointProblem(data, plan.labels), [{}])[0]
+        return [out_of_time(model) for model in models] if time.exceeded else models
 
 
 class JointProblem(NamedTuple):

@@ -274,7 +274,7 @@ def warn_unless_solved(fits: Sequence[Fit], machine: str, gap_tolerance: float) 
         f"{machine} on classes {low!s}/{high!s} ended {fit.status}: relative gap {fit.gap:.1e}"
         f"{asked}, largest violation {fit.max_violation:.1e}{reason}{more}",
         ConvergenceWarning,
-        stacklevel=7,  # the caller of `fit`
+        stacklevel=6,  # the caller of `fit`
     )
 
 

@@ -1,10 +1,12 @@
-"""Default search spaces of the machines."""
+"""How parameters are selected: the default search space of a machine, and settings of a search."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
+
+from mmbench.datasets.dataset import ADDED
 
 
 @dataclass(frozen=True)
@@ -37,3 +39,27 @@ class SearchSpace:
     ) -> SearchSpace:
         """Return a copy with additional automatic grids and with changed fields."""
         return replace(self, auto_grids={**self.auto_grids, **(auto_grids or {})}, **changes)
+
+
+@dataclass(frozen=True)
+class SelectRef:
+    """The settings of hyper-parameter selection."""
+
+    #: Number of cross-validation folds, or None without cross-validation.
+    folds: int | None = 5
+    #: Fraction of the rows that repeated random splits hold out for validation. If `folds` and
+    #: `split` are None, parameters are validated on the rows that ``max_train`` excludes from
+    #: training.
+    split: float | None = None
+    #: Number of repetitions of the cross-validation, or number of random splits.
+    repeats: int = 1
+    #: With "global", one parameter set is selected for all pairs of classes. With "pair", one
+    #: parameter set is selected for each pair of classes. With "test", one parameter set is
+    #: selected for all pairs of classes by the metric on the test rows, which leaks test data.
+    scope: str = "global"
+    #: Tuples (parameter, "small" or "large"). Among grid points with equal scores, "small" prefers
+    #: the smallest value of the parameter, and "large" the largest value. For a parameter that is
+    #: not in `prefer`, the machine declares the preference.
+    prefer: tuple[tuple[str, str], ...] = ()
+    #: Metric that selection maximizes; see `mmbench.selection.metrics`.
+    metric: str = field(default="accuracy", metadata=ADDED)

@@ -167,8 +167,7 @@ class FSVM(WeightedClassifier, JointClassifier):
         single_precision=False,
     )
     version: ClassVar[int] = 3
-    #: Version 1: the algorithm that computes few principal components of many training rows has
-    #: changed. Version 2: components of equal variance are kept together.
+    #: 2: components of equal variance are kept together.
     kernel_versions: ClassVar[Mapping[str, int]] = {"rbf": 2, "poly": 2}
 
     C: float = parameter(1.0, positive(), "Regularization parameter: penalty on slack.")

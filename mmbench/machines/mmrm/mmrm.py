@@ -59,6 +59,7 @@ from mmbench.allowance import time_is_up
 from mmbench.errors import Status
 from mmbench.kernels.matrix import KernelMatrix
 from mmbench.machines.base.estimator import WeightedClassifier, slack_penalties
+from mmbench.machines.base.one_vs_one import PairPlan
 from mmbench.machines.base.parameters import Param, choice, parameter, positive
 from mmbench.machines.base.problem import STORED_ROWS, BinaryModel, BinaryProblem, Fit
 from mmbench.machines.base.search_space import SearchSpace
@@ -187,7 +188,7 @@ class MMRM(WeightedClassifier):
         single_precision=False,  # float32 is too inaccurate for sums of terms of magnitude 1e6
     )
     version: ClassVar[int] = 6
-    #: Since version 1, the kernel values of more than 3000 rows are computed by NumPy.
+    #: 1: the kernel values of more than 3000 rows are computed by NumPy.
     kernel_versions: ClassVar[Mapping[str, int]] = {"poly": 1, "rbf": 1}
     sparse_input = translation_invariant = True
     convex_on_any_matrix = True  # the problem is a linear program for any kernel matrix
@@ -306,10 +307,8 @@ class MMRM(WeightedClassifier):
             return constant_solution(program, Status.UNBOUNDED, found.route, found.iterations)
         return found
 
-    def _store(
-        self, X: NDArray, labels: NDArray, rows: list[NDArray], models: Sequence[BinaryModel]
-    ) -> None:
-        super()._store(X, labels, rows, models)
+    def _store(self, plan: PairPlan, models: Sequence[BinaryModel]) -> None:
+        super()._store(plan, models)
         self.margin_ratios_ = np.array(
             [fit.extra.get("margin_ratio", np.nan) for fit in self.fits_]
         )

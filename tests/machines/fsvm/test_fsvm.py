@@ -16,6 +16,7 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.model_selection import GridSearchCV
 
 from mmbench.machines import FSVM, SVM
+from mmbench.machines.base.search_space import SelectRef
 from mmbench.machines.base.voting import class_pairs
 from mmbench.selection import select
 from mmbench.selection.folds import inner_splits
@@ -173,7 +174,7 @@ def test_selection_scores_are_those_of_a_plain_search(kernel, classes):
     grid = {"C": [0.01, 1.0], "rho": [1.0, 4.0]}
     grid |= {"gamma": [0.1, 1.0], "n_components": [2, 0.9]} if kernel == "rbf" else {}
     machine = FSVM(kernel=kernel, rounds=2, tol=1e-6)
-    ours = select(machine, X, y, grid, folds=3)
+    ours = select(machine, X, y, grid, SelectRef(folds=3))
     plain = GridSearchCV(machine, grid, cv=inner_splits(y, 3, None, 1, 0)).fit(X, y).cv_results_
     theirs = {
         tuple(sorted(point.items())): score
@@ -186,7 +187,7 @@ def test_selection_scores_are_those_of_a_plain_search(kernel, classes):
 
 def test_a_training_part_with_one_class_scores_as_the_constant():
     X, y = np.arange(12.0)[:, None], np.array([0, 0, 0, 0, 0, 0, 1, 2, 1, 2, 1, 2])
-    found = select(FSVM(), X, y, {"C": [1.0]}, folds=None, split=2 / 3, ordered=True)
+    found = select(FSVM(), X, y, {"C": [1.0]}, SelectRef(folds=None, split=2 / 3), ordered=True)
     assert found.best_score == 0.25  # two of the eight last rows
 
 

@@ -17,6 +17,7 @@ from mmbench.errors import Status
 from mmbench.kernels import Kernel
 from mmbench.machines import LDA, M4, MEMPM, MPM
 from mmbench.machines.base.problem import BinaryProblem
+from mmbench.machines.base.search_space import SelectRef
 from mmbench.machines.base.threshold import best_bias
 from mmbench.machines.minimax.gram import _Iteration
 from mmbench.selection.search import select
@@ -322,7 +323,7 @@ def test_a_search_scores_like_refitting(machine, real_data):
 
 def gap_to_refitting(machine, X, y, grid, folds):
     """Return the largest difference between scores of a search and of trainings from scratch."""
-    found = select(machine, X, y, grid, folds=folds, seed=0, tol=machine.search_space.tol)
+    found = select(machine, X, y, grid, SelectRef(folds=folds), seed=0)
     cut = list(StratifiedKFold(folds, shuffle=True, random_state=0).split(X, y))
     gaps = []
     for row in found.scores:

@@ -16,6 +16,7 @@ from mmbench.errors import Status
 from mmbench.kernels import Kernel
 from mmbench.machines import SVM, SigmaSVM, sigma_svm
 from mmbench.machines.base.problem import BinaryProblem
+from mmbench.machines.base.search_space import SelectRef
 from mmbench.machines.kernel_pca import spectrum
 from mmbench.machines.sigma_svm import SHARES, inverse_kernel, spectral_kernel
 from mmbench.machines.svm import train_svm
@@ -240,7 +241,7 @@ def test_a_search_scores_as_plain_cross_validation(kernel):
     X, y = load_breast_cancer(return_X_y=True)
     X, y = MinMaxScaler().fit_transform(X)[:200], y[:200]
     grid = {"C": [1.0, 100.0], "D": [0.0, 0.9]}
-    found = select(SigmaSVM(kernel=kernel, gamma=0.5), X, y, grid, folds=3)
+    found = select(SigmaSVM(kernel=kernel, gamma=0.5), X, y, grid, SelectRef(folds=3))
     from mmbench.selection.folds import inner_splits
 
     for row in found.scores:
