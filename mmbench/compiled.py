@@ -96,7 +96,7 @@ except ImportError:
         stacklevel=2,
     )
 
-    def compiled() -> Callable[[Callable], Callable]:
+    def compiled(**_: bool) -> Callable[[Callable], Callable]:
         """Return a decorator for interpreted functions, which divide by zero without a warning."""
         return lambda function: wraps(function)(np.errstate(all="ignore")(function))
 

@@ -17,6 +17,7 @@ from mmbench.jobs.prepare import Prepared
 from mmbench.jobs.record import Choice, Clock, merged, middle
 from mmbench.machines.base.estimator import PairwiseClassifier
 from mmbench.machines.base.foreign import ForeignClassifier
+from mmbench.machines.svm import MANY_CLASSES
 from mmbench.selection import select
 
 
@@ -51,6 +52,8 @@ def train(
     machine = make_machine(job, threads, seeds["machine"], data.y_train)
     with clock.stage("warm_up"):
         rehearse(job.machine, job.kernel, dict(job.params).get("solver"))
+        if job.machine == "svm" and len(np.unique(data.y_train)) >= MANY_CLASSES:
+            compile_pairs()
     search: dict[str, Any] = {"scores": [], "n_points": min(1, len(job.grid))}
     selected: Choice = [{name: values[0] for name, values in job.grid}]
     if any(len(values) > 1 for _, values in job.grid):  # one grid point needs no search
@@ -150,6 +153,13 @@ def fit_selected(
     else:
         machine.set_params(**given[0]).fit(X, y)
     return own
+
+
+@cache
+def compile_pairs() -> None:
+    """Compile the loop of SVMs of many classes."""
+    y = np.arange(2 * MANY_CLASSES) // 2
+    machines.SVM().fit(np.random.default_rng(0).normal(size=(len(y), 2)), y)
 
 
 @cache

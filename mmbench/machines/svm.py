@@ -16,6 +16,7 @@ follow the paper on relative margin machines. If ``C=inf``, all slacks are zero 
 | --- | --- | --- |
 | SMO | nonlinear kernel; linear kernel with few rows per feature | `svm_dual.smo` |
 | SMO on working sets | as SMO, if there are many rows | `svm_dual.smo` |
+| SMO | of all pairs of many classes in one call | `svm_dual.many_pairs` |
 | active set, interior point | linear kernel, n > d, and d <= 64 or n >= 4 d | `features` |
 | coordinate descent | linear kernel, d > 64, sparse or many rows | `svm_dual.coordinate_descent` |
 | warm start | linear kernel, solution at neighbouring grid point is optimal | `features` |
@@ -39,8 +40,10 @@ C.-C. Chang, C.-J. Lin: LIBSVM, a library for support vector machines. ACM TIST 
 
 import math
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from contextlib import AbstractContextManager
 from dataclasses import replace
+from itertools import combinations
 from typing import Any, ClassVar
 
 import numpy as np
@@ -52,6 +55,7 @@ from mmbench.allowance import time_is_up
 from mmbench.errors import Status
 from mmbench.kernels.matrix import KernelMatrix
 from mmbench.machines.base.estimator import WeightedClassifier, slack_penalties
+from mmbench.machines.base.one_vs_one import PairPlan, train_pair
 from mmbench.machines.base.parameters import (
     Param,
     cache_size,
@@ -61,13 +65,21 @@ from mmbench.machines.base.parameters import (
     parameter,
     positive,
 )
-from mmbench.machines.base.problem import STORED_ROWS, UNPROVEN, BinaryModel, BinaryProblem, Fit
+from mmbench.machines.base.problem import (
+    LAZY_FEATURES,
+    STORED_ROWS,
+    UNPROVEN,
+    BinaryModel,
+    BinaryProblem,
+    Fit,
+)
 from mmbench.machines.base.search_space import SearchSpace
 from mmbench.memory import REFERENCE_GRAMS, TrainingSize, cache_bytes
 from mmbench.solvers.features import solve_in_features
 from mmbench.solvers.result import relative_gap
 from mmbench.solvers.rows import MappedRows
 from mmbench.solvers.svm_dual.coordinate_descent import solve_by_coordinates
+from mmbench.solvers.svm_dual.many_pairs import solve_pairs
 from mmbench.solvers.svm_dual.qp import PiecewiseQP, PiecewiseSolution
 from mmbench.solvers.svm_dual.smo import TOLERANCE_FACTORS, solve_smo, solve_to_gap
 
@@ -112,6 +124,11 @@ GAP_TOLERANCE_FACTOR = 100
 #: because of an estimator check of scikit-learn: decision values of a training with integer row
 #: weights and of a training with repeated rows must be equal up to 1e-7.
 FEW_ROWS, FEW_ROWS_FACTOR = 100, 0.01
+
+#: With at least MANY_CLASSES classes and at most MOST_PAIR_ROWS rows per pair, one compiled call
+#: per class solves all pairs, in 1/3.5 of the CPU time for 40 rows per pair. With fewer classes,
+#: the call takes longer to compile than it saves.
+MANY_CLASSES, MOST_PAIR_ROWS = 10, 400
 
 #: For a hard margin, finite values of C are tried in ascending order: HARD_MARGIN_PENALTIES divided
 #: by the largest k(x, x) of the training rows.
@@ -212,6 +229,40 @@ class SVM(WeightedClassifier):
 
     def bytes_needed(self, size: TrainingSize) -> float:
         return svm_bytes(size, self.kernel == "linear", self.solver, self.cache_size)
+
+    def _train_all(
+        self, plan: PairPlan, hooks: Callable[[int], AbstractContextManager]
+    ) -> list[BinaryModel]:
+        if not self._solves_pairs_together(plan):
+            return super()._train_all(plan, hooks)
+        sizes = np.array([len(part) for part in plan.rows])
+        tol = np.where(sizes <= FEW_ROWS, tolerance(self.tol, 0), self.tol)
+        started, kernel = time.perf_counter(), plan.kernels[0]
+        lazy = kernel.name == "rbf" and plan.X.shape[1] <= LAZY_FEATURES
+        found = solve_pairs(kernel, plan.X, plan.labels, self.C, tol, GAP_TOLERANCE_FACTOR, lazy)
+        seconds = (time.perf_counter() - started) / len(sizes)
+        models, coefs = [], np.split(found.u, np.cumsum(sizes)[:-1])
+        rows = zip(found.solved, combinations(plan.classes, 2), found.certificates, strict=True)
+        for k, (solved, pair, (bias, *numbers, steps, support)) in enumerate(rows):
+            if solved:
+                own = (*numbers, int(steps), seconds, int(support), pair, "SMO")
+                models.append(BinaryModel(bias, Fit(Status.OPTIMAL, *own), coefs[k]))
+            else:
+                models.append(train_pair(plan.machines[k], plan.problem(k), None))
+        return models
+
+    def _solves_pairs_together(self, plan: PairPlan) -> bool:
+        """Whether all pairs are solved in one call: many small pairs with equal parameters."""
+        plain = plan.weights is None and self.class_weight is None and self.cache_size is None
+        limited = self.max_iter >= 0 or self.time_limit is not None or math.isinf(self.C)
+        named = self.solver in ("auto", "smo") and self.kernel in ("rbf", "poly")
+        return (
+            (plain and named and not limited and isinstance(plan.X, np.ndarray))
+            and len(plan.classes) >= MANY_CLASSES
+            and plan.size.n <= MOST_PAIR_ROWS
+            and not getattr(self, "_skl_callbacks", ())
+            and all(vars(machine) == vars(plan.machines[0]) for machine in plan.machines)
+        )
 
     def train(self, problem: BinaryProblem, warm: BinaryModel | None = None) -> BinaryModel:
         start = None if warm is None else warm.state

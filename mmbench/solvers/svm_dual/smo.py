@@ -95,6 +95,9 @@ SERIES_OVERHEAD = 2e5
 #: used up or if MOST_KNOTS_MET variables reach a knot.
 BUDGET_FACTOR, MOST_KNOTS_MET = 3, 200
 
+#: Time of the pairwise steps that precede the first Newton steps, in the unit of SERIES_OVERHEAD.
+NEWTON_BUDGET = BUDGET_FACTOR * SERIES_OVERHEAD
+
 #: The number of pairwise steps between two checks of the time limit is a quarter of the number of
 #: rows, but at least LEAST_CHUNK_STEPS.
 LEAST_CHUNK_STEPS = 250
