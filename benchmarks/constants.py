@@ -22,14 +22,10 @@ from mmbench.machines import make_machine
 FIELDS = ("module", "constant", "training", "halved", "doubled")
 CONSTANTS = {
     "mmbench.solvers.svm_dual.smo": (
-        "SERIES_OVERHEAD BUDGET_FACTOR MOST_KNOTS_MET LEAST_CHUNK_STEPS MOST_REFUTATIONS "
-        "NEW_ROWS_SHARE LEAST_NEW_ROWS MOST_NEW_ROWS SET_VIOLATION_SHARE SET_TOLERANCE_SHARE "
-        "ROUNDING_SHARE IDLE_ROUNDS IDLE_RENEWALS LEAST_DECREASE MOST_ROWS_PER_STEP"
+        "SERIES_OVERHEAD BUDGET_FACTOR MOST_KNOTS_MET PATIENCE NEW_ROWS_SHARE LEAST_NEW_ROWS "
+        "MANY_ROWS"
     ),
-    "mmbench.machines.fsvm.pair_svms": (
-        "INTERIOR_ROWS_IN_SEARCH INTERIOR_ROWS INTERIOR_ROWS_PER_COMPONENT FEWER_INTERIOR_ROWS "
-        "STEPS_PER_ROW STEPS_BEFORE_INTERIOR"
-    ),
+    "mmbench.machines.fsvm.pair_svms": "INTERIOR_ROWS STEPS_PER_ROW MOST_STEPS",
 }
 #: Machine, parameters, number of rows and of features. ROW_CACHE is too small for the whole kernel
 #: matrix, so that working sets are trained.

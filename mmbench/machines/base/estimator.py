@@ -614,12 +614,8 @@ class PairwiseClassifier(Declared, Estimator):
         """Return the indices and the labels -1.0 and +1.0 of the rows of each pair."""
         return [pair_rows(labels, *pair) for pair in class_pairs(len(self.classes_))]
 
-    def _train_all(
-        self, plan: PairPlan, hooks: Callable[[int], AbstractContextManager]
-    ) -> list[BinaryModel]:
-        """Return one model per pair of classes."""
-        watched = hooks if getattr(self, "_skl_callbacks", ()) else None
-        return train_pairs(plan, self.n_jobs, self.time_limit, watched)
+    #: Function of the machine, the plan and the callback hooks that returns one model per pair.
+    _train_all: ClassVar[Callable[..., list[BinaryModel]]] = train_pairs
 
     def _pair_hooks(self, task: Any, X: NDArray, plan: PairPlan, k: int) -> AbstractContextManager:
         """Return a context manager that calls the callback hooks of the training of pair k."""
