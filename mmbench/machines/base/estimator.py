@@ -590,10 +590,8 @@ class PairwiseClassifier(Declared, Estimator):
         machines = [clone(self).set_params(**params) for params in pair_params]
         for machine in machines:
             machine._check_parameters()
-        own_rows, own_weights = rows_at(X, np.flatnonzero(known)), weights
-        if weights is not None:
-            own_weights = weights[known]
-        kernels = [machine.kernel_for(own_rows, own_weights) for machine in machines]
+        own = rows_at(X, np.flatnonzero(known)), None if weights is None else weights[known]
+        kernels = [machine.kernel_for(*own) for machine in machines]
         if len(machines) == 1:
             machines, kernels = machines * len(parts), kernels * len(parts)
         self.kernels_ = kernels
