@@ -201,8 +201,7 @@ class Search:
 
     def fit(self, X, y):
         """Search; the objective is the best mean accuracy with its sign reversed."""
-        from mmbench.machines.base.search_space import SelectRef
-        from mmbench.selection import select
+        from mmbench.selection import SelectRef, select
         from mmbench.selection.folds import inner_splits
 
         if self.contender == "mmbench":

@@ -50,16 +50,11 @@ def test_a_control_group_limits_what_is_free(tmp_path, monkeypatch, limit, usage
     assert list(memory._free_in_groups(tmp_path)) == []
 
 
-def test_something_is_free():
-    assert 0 < memory.available_bytes() < 2**60
-
-
 def test_a_cache_is_a_share_of_what_is_free_and_no_more_than_asked(monkeypatch):
-    monkeypatch.setattr(memory, "available_bytes", lambda: 8e8)
-    assert cache_bytes(None) == 1e8
-    assert cache_bytes(200) == 2e8
-    monkeypatch.setattr(memory, "available_bytes", lambda: 1e12)
-    assert cache_bytes(None) == 1e9
+    assert 0 < memory.available_bytes() < 2**60
+    for free, size, stored in ((8e8, None, 1e8), (8e8, 200, 2e8), (1e12, None, 1e9)):
+        monkeypatch.setattr(memory, "available_bytes", lambda free=free: free)
+        assert cache_bytes(size) == stored
 
 
 @pytest.mark.parametrize("machine", [SVM(), RMM(), RMM(form="penalty"), RMM(form="relaxed")])

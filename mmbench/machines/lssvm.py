@@ -177,7 +177,9 @@ class LSSVM(WeightedClassifier):
         costs = [point.get("C", self.C) for point in points]
         weights = row_weights(problem, self.class_weight)
         reference, squared = self.solver == "reference", self.reading == "empirical"
-        iterative = not (reference or squared) and _is_iterative(problem)
+        # of so many sparse rows, no n x n or d x d array is stored
+        large = issparse(problem.X) and min(problem.X.shape) > MOST_FEATURES
+        iterative = large and not (reference or squared) and problem.is_linear
         gram: Gram
         if iterative:
             gram = FeatureGram(problem.X)
@@ -214,12 +216,6 @@ class LSSVM(WeightedClassifier):
             BinaryModel(intercept=float(one), fit=replace(fit, seconds=seconds, route=route), **own)
             for one, fit, own in zip(b, fits, given, strict=True)
         ]
-
-
-def _is_iterative(problem: BinaryProblem) -> bool:
-    """Whether the rows are sparse, and so large that no n x n or d x d array is stored."""
-    linear = problem.kernel.name == "linear" and problem.given_gram is None
-    return linear and issparse(problem.X) and min(problem.X.shape) > MOST_FEATURES
 
 
 def _certificates(

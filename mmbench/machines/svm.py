@@ -294,17 +294,15 @@ def in_features(problem: BinaryProblem, solver: str = "auto") -> bool:
 
 def _may_be_in_features(problem: BinaryProblem, solver: str) -> bool:
     n, d = problem.X.shape
-    linear = problem.kernel.name == "linear" and problem.given_gram is None
-    return solver == "auto" and linear and d < n and d <= MOST_FEATURES
+    return solver == "auto" and problem.is_linear and d < n and d <= MOST_FEATURES
 
 
 def by_coordinates(problem: BinaryProblem, solver: str) -> bool:
     """Whether coordinate descent is the first solver that is tried."""
     n, d = problem.X.shape
     many = n > STORED_ROWS and (n < ROWS_PER_FEATURE * d or d > MANY_FEATURES)
-    linear = problem.kernel.name == "linear" and problem.given_gram is None and solver == "auto"
-    dense = isinstance(problem.X, np.ndarray)
-    return linear and d > FEW_FEATURES and (issparse(problem.X) or (dense and many))
+    many = issparse(problem.X) or (many and isinstance(problem.X, np.ndarray))
+    return solver == "auto" and problem.is_linear and d > FEW_FEATURES and many
 
 
 def rows_or_gram(problem: BinaryProblem, solver: str, cache_size: float | None = None) -> Any:

@@ -13,20 +13,20 @@ def test_a_machine_passes_on_what_it_inherited():
     assert merged([{"C": 1}], [{"B": 2}, {"B": 3}]) == [{"C": 1, "B": 2}, {"C": 1, "B": 3}]
 
 
-def test_each_parameter_has_its_own_median():
-    choices = [[{"C": 100, "gamma": 0.5}], [{"C": 0.1, "gamma": 2}], [{"C": 10, "gamma": 1.0}]]
-    assert middle(choices) == [{"C": 10, "gamma": 1.0}]
-    assert middle(choices[:1]) == choices[0]
-
-
-def test_an_even_number_has_the_lower_of_two_middle_values_which_is_on_the_grid():
-    assert middle([[{"C": C}] for C in (1, 1000, 10, 100)]) == [{"C": 10}]
-
-
-def test_of_words_the_most_frequent_is_taken_and_of_these_the_first():
-    words = ["balanced", None, "balanced", None, True]
-    assert middle([[{"class_weight": word}] for word in words]) == [{"class_weight": "balanced"}]
-    assert middle([[{"scaled": flag}] for flag in (False, True, True)]) == [{"scaled": True}]
+@pytest.mark.parametrize(
+    ("choices", "median"),
+    [
+        # each parameter has its own median
+        ([{"C": 100, "g": 0.5}, {"C": 0.1, "g": 2}, {"C": 10, "g": 1.0}], {"C": 10, "g": 1.0}),
+        # of two middle values, the lower one, which is on the grid
+        ([{"C": 1}, {"C": 1000}, {"C": 10}, {"C": 100}], {"C": 10}),
+        # of words the most frequent, and of these the first
+        ([{"w": word} for word in ("balanced", None, "balanced", None, True)], {"w": "balanced"}),
+        ([{"w": flag} for flag in (False, True, True)], {"w": True}),
+    ],
+)
+def test_the_choice_of_several_splits_is_their_median(choices, median):
+    assert middle([[choice] for choice in choices]) == [median]
 
 
 def test_choices_of_other_pairs_have_no_median():

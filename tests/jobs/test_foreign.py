@@ -24,11 +24,10 @@ from mmbench.jobs.prepare import prepare
 from mmbench.jobs.record import is_done
 from mmbench.jobs.train import job_seeds, rehearse
 from mmbench.machines import SVM, make_machine
-from mmbench.machines.base.search_space import SelectRef
 from mmbench.machines.base.voting import resolve_votes, votes
 from mmbench.plugins import import_path, imported
 from mmbench.running.worker import Context, execute
-from mmbench.selection import select
+from mmbench.selection import SelectRef, select
 from mmbench.selection.folds import inner_splits
 from mmbench.selection.metrics import METRICS
 

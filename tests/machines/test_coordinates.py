@@ -9,8 +9,7 @@ from scipy import sparse
 from mmbench.kernels import Kernel
 from mmbench.machines import RMM, SVM
 from mmbench.machines.base.problem import BinaryProblem
-from mmbench.machines.base.search_space import SelectRef
-from mmbench.selection import select
+from mmbench.selection import SelectRef, select
 
 ROUTE = "coordinate descent"
 

@@ -14,8 +14,7 @@ from sklearn.svm import SVC
 from sklearn.utils.estimator_checks import estimator_checks_generator
 
 from mmbench.machines import LDM, MMRM, MRSVM, RMM, SVM, RSVMMuPlus, RSVMPlus, SigmaSVM
-from mmbench.machines.base.search_space import SelectRef
-from mmbench.selection import select
+from mmbench.selection import SelectRef, select
 from mmbench.selection.folds import inner_splits
 
 

@@ -21,7 +21,7 @@ from mmbench.jobs.limits import Limits
 from mmbench.jobs.prepare import prepare
 from mmbench.jobs.record import is_done
 from mmbench.jobs.train import job_seeds, make_machine, own_part, rehearse
-from mmbench.machines import FSVM, KLDA, MACHINES, MMRM, SVM, SigmaSVM
+from mmbench.machines import FSVM, KLDA, MACHINES, MMRM, SVM
 from mmbench.machines.mmrm.mmrm import PROGRAM_BYTES as MMRM_BYTES
 from mmbench.memory import TrainingSize
 from mmbench.running import forecast
@@ -258,14 +258,6 @@ class TestMemory:
         assert threads_that_fit(fixed, self.MNIST, 2, limit=one - 1) == 1  # it may need less
         with pytest.raises(NotEnoughMemory, match=r"GiB of memory, .* may be used; use fewer rows"):
             threads_that_fit(fixed, self.MNIST, 2, share=0.0)
-
-    def test_a_machine_says_how_many_copies_of_the_matrix_it_makes(self, job):
-        fixed = replace(job, grid=(), machine="sigma_svm")
-        more = estimate_bytes(fixed, self.MNIST) - estimate_bytes(
-            replace(fixed, machine="klda"), self.MNIST
-        )
-        pair = TrainingSize(self.MNIST.largest_pair, 80)
-        assert more == SigmaSVM().bytes_needed(pair) - KLDA().bytes_needed(pair) > 0
 
     def test_parts_of_the_matrix_count_up_to_the_most_that_a_machine_takes(self):
         most, size = MMRM_BYTES, TrainingSize(self.MNIST.largest_pair, 80)

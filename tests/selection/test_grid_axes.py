@@ -7,8 +7,7 @@ import pytest
 from sklearn.datasets import load_iris
 
 from mmbench import FSVM, KLDA, LSSVM, M4, MAMC, MMRM, RMM, SVM
-from mmbench.machines.base.search_space import SelectRef
-from mmbench.selection import select, views
+from mmbench.selection import SelectRef, select, views
 
 
 def overlapping(n=120, seed=0):

@@ -13,9 +13,8 @@ from mmbench.config.plan import plan
 from mmbench.config.read import config_of
 from mmbench.jobs.prepare import prepare
 from mmbench.machines import SVM, make_machine
-from mmbench.machines.base.search_space import SelectRef
 from mmbench.running.worker import Context, execute
-from mmbench.selection import select
+from mmbench.selection import SelectRef, select
 from mmbench.selection.folds import inner_splits, time_splits
 
 Y = np.arange(60) % 2

@@ -12,9 +12,8 @@ from sklearn.preprocessing import StandardScaler, label_binarize, minmax_scale
 
 from mmbench.errors import UserError
 from mmbench.machines import SVM, make_machine
-from mmbench.machines.base.search_space import SelectRef
 from mmbench.machines.base.voting import summed_decisions, votes
-from mmbench.selection import select
+from mmbench.selection import SelectRef, select
 from mmbench.selection.folds import inner_splits
 from mmbench.selection.metrics import METRICS, SELECTABLE, check_selectable
 

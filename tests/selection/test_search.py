@@ -15,11 +15,12 @@ from sklearn.preprocessing import StandardScaler, normalize
 
 from mmbench.kernels import Kernel
 from mmbench.machines import MACHINES, machine_class, make_machine
-from mmbench.machines.base.search_space import SelectRef
 from mmbench.machines.base.voting import class_pairs, pair_rows
-from mmbench.selection import select, views
+from mmbench.selection import SelectRef, select, views
 from mmbench.selection.folds import inner_splits
 from mmbench.selection.grid import best_point, grid_points, group_by_kernel
+
+THREE_FOLDS = SelectRef(folds=3)
 
 GRIDS = {
     "svm": {"C": [0.3, 3.0, 30.0]},
@@ -71,7 +72,7 @@ def test_global_search_equals_refitting_every_point(name, kernel, wine):
     grid = dict(GRIDS[name])
     if kernel == "rbf":
         grid["gamma"] = [0.02, 0.2]
-    found = select(machine, X, y, grid, SelectRef(folds=3), seed=1)
+    found = select(machine, X, y, grid, THREE_FOLDS, seed=1)
     plain = naive_scores(machine, X, y, grid, inner_splits(y, 3, None, 1, 1))
     np.testing.assert_allclose(scores_of(found), plain.mean(axis=1), atol=1e-3)
     best = [
@@ -113,7 +114,7 @@ def test_pair_scope_equals_a_search_of_each_pair_alone(digits):
 
 def test_scores_of_a_point_have_the_mean_and_the_deviation_over_the_splits(wine):
     machine, grid = machine_class("svm")(), {"C": [0.01, 10.0]}
-    found = select(machine, *wine, grid, SelectRef(folds=3))
+    found = select(machine, *wine, grid, THREE_FOLDS)
     plain = naive_scores(machine, *wine, grid, inner_splits(wine[1], 3, None, 1, 0))
     np.testing.assert_allclose(scores_of(found), plain.mean(axis=1))
     np.testing.assert_allclose([row["sd"] for row in found.scores], plain.std(axis=1))
@@ -141,9 +142,9 @@ def test_threads_do_not_change_the_result(scope, digits):
 def test_pairs_with_their_own_matrix_give_the_scores_of_the_shared_one(digits, monkeypatch):
     X, y = digits
     grid = {"C": [0.1, 10.0], "gamma": [0.05, 1.0]}
-    shared = select(machine_class("svm")(), X, y, grid, SelectRef(folds=3))
+    shared = select(machine_class("svm")(), X, y, grid, THREE_FOLDS)
     monkeypatch.setattr(views, "SHARED_BYTES", 0)
-    assert select(machine_class("svm")(), X, y, grid, SelectRef(folds=3)) == shared
+    assert select(machine_class("svm")(), X, y, grid, THREE_FOLDS) == shared
 
 
 @pytest.fixture
@@ -212,7 +213,7 @@ def test_a_class_smaller_than_the_folds_is_refused(wine):
     X, y = wine
     keep = np.concatenate([np.flatnonzero(y < 2), np.flatnonzero(y == 2)[:2]])
     with pytest.raises(ValueError, match="2 rows, fewer than 3 folds"):
-        select(machine_class("svm")(), X[keep], y[keep], {"C": [1.0]}, SelectRef(folds=3))
+        select(machine_class("svm")(), X[keep], y[keep], {"C": [1.0]}, THREE_FOLDS)
 
 
 def test_an_empty_axis_is_refused(wine):

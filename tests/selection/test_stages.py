@@ -8,9 +8,10 @@ from sklearn.datasets import load_breast_cancer, load_digits
 from sklearn.preprocessing import MinMaxScaler
 
 from mmbench.machines import alias_of, machine_class, make_machine
-from mmbench.machines.base.search_space import SelectRef
-from mmbench.selection import select
+from mmbench.selection import SelectRef, select
 from mmbench.selection.grid import best_point, staged
+
+FOUR_FOLDS, PAIRWISE = SelectRef(folds=4), SelectRef(folds=3, scope="pair")
 
 GRID = {"Cm": [0.2, 0.7, 1.0, 1.5, 5.0], "gamma": [0.1, 1.0, 10.0]}
 LINE = alias_of("mamc_bs").stages
@@ -29,12 +30,10 @@ def digits():
 
 
 def test_line_search_is_one_search_after_the_other(cancer):
-    found = select(make_machine("mamc_bs"), *cancer, GRID, SelectRef(folds=4), seed=2, stages=LINE)
-    first = select(
-        make_machine("mamc_b"), *cancer, {"gamma": GRID["gamma"]}, SelectRef(folds=4), seed=2
-    )
+    found = select(make_machine("mamc_bs"), *cancer, GRID, FOUR_FOLDS, seed=2, stages=LINE)
+    first = select(make_machine("mamc_b"), *cancer, {"gamma": GRID["gamma"]}, FOUR_FOLDS, seed=2)
     at_gamma = make_machine("mamc_b", **first.params[0])
-    second = select(at_gamma, *cancer, {"Cm": GRID["Cm"]}, SelectRef(folds=4), seed=2)
+    second = select(at_gamma, *cancer, {"Cm": GRID["Cm"]}, FOUR_FOLDS, seed=2)
     assert found.params == [{**first.params[0], **second.params[0]}]
     assert found.best_score == second.best_score
     assert found.n_points == first.n_points + second.n_points == 8
@@ -43,7 +42,7 @@ def test_line_search_is_one_search_after_the_other(cancer):
 
 def test_full_grid_is_never_worse_than_the_line(cancer):
     line, full = (
-        select(make_machine(name), *cancer, GRID, SelectRef(folds=4), stages=alias_of(name).stages)
+        select(make_machine(name), *cancer, GRID, FOUR_FOLDS, stages=alias_of(name).stages)
         for name in ("mamc_bs", "mamc_bsg")
     )
     assert full.n_points == 15
@@ -52,18 +51,11 @@ def test_full_grid_is_never_worse_than_the_line(cancer):
 
 def test_pairs_go_through_the_stages_with_their_own_choices(digits):
     X, y = digits
-    found = select(
-        make_machine("mamc_bs"), X, y, GRID, SelectRef(folds=3, scope="pair"), stages=LINE
-    )
+    found = select(make_machine("mamc_bs"), X, y, GRID, PAIRWISE, stages=LINE)
     assert all(set(params) == {"gamma", "Cm"} for params in found.params)
     at_gamma = [{"gamma": params["gamma"]} for params in found.params]
     second = select(
-        make_machine("mamc_b"),
-        X,
-        y,
-        {"Cm": GRID["Cm"]},
-        SelectRef(folds=3, scope="pair"),
-        pair_params=at_gamma,
+        make_machine("mamc_b"), X, y, {"Cm": GRID["Cm"]}, PAIRWISE, pair_params=at_gamma
     )
     assert found.params == second.params
 

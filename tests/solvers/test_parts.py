@@ -48,7 +48,7 @@ def test_any_memory_gives_the_svm_of_the_stored_matrix(digits, kernel, cache_byt
 
 @pytest.mark.parametrize("most, route", [(9999, "SMO"), (0, "SMO on working sets")])
 def test_rows_at_their_first_use_give_the_svm_of_the_stored_matrix(most, route, monkeypatch):
-    monkeypatch.setattr("mmbench.solvers.svm_dual.smo.MOST_ROWS_PER_STEP", most)
+    monkeypatch.setattr("mmbench.solvers.svm_dual.smo.MANY_ROWS", most)
     X = np.random.default_rng(0).normal(size=(1200, 2))
     y = np.where(np.sin(3 * X[:, 0]) * X[:, 1] > 0, 1.0, -1.0)
     kernel = Kernel("rbf", gamma=2.0)

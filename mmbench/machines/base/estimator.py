@@ -593,10 +593,8 @@ class PairwiseClassifier(Declared, Estimator):
         machines = [clone(self).set_params(**params) for params in pair_params]
         for machine in machines:
             machine._check_parameters()
-        own_rows, own_weights = rows_at(X, np.flatnonzero(known)), weights
-        if weights is not None:
-            own_weights = weights[known]
-        kernels = [machine.kernel_for(own_rows, own_weights) for machine in machines]
+        own = rows_at(X, np.flatnonzero(known)), None if weights is None else weights[known]
+        kernels = [machine.kernel_for(*own) for machine in machines]
         if len(machines) == 1:
             machines, kernels = machines * len(parts), kernels * len(parts)
         self.kernels_ = kernels
@@ -617,12 +615,8 @@ class PairwiseClassifier(Declared, Estimator):
         """Return the indices and the labels -1.0 and +1.0 of the rows of each pair."""
         return [pair_rows(labels, *pair) for pair in class_pairs(len(self.classes_))]
 
-    def _train_all(
-        self, plan: PairPlan, hooks: Callable[[int], AbstractContextManager]
-    ) -> list[BinaryModel]:
-        """Return one model per pair of classes."""
-        watched = hooks if getattr(self, "_skl_callbacks", ()) else None
-        return train_pairs(plan, self.n_jobs, self.time_limit, watched)
+    #: Function of the machine, the plan and the callback hooks that returns one model per pair.
+    _train_all: ClassVar[Callable[..., list[BinaryModel]]] = train_pairs
 
     def _pair_hooks(self, task: Any, X: NDArray, plan: PairPlan, k: int) -> AbstractContextManager:
         """Return a context manager that calls the callback hooks of the training of pair k."""

@@ -75,35 +75,32 @@ class PairPlan:
 
 
 def train_pairs(
-    plan: PairPlan,
-    n_jobs: int | None,
-    time_limit: float | None,
-    watched: Callable[[int], AbstractContextManager] | None = None,
+    machine: PairwiseClassifier, plan: PairPlan, hooks: Callable[[int], AbstractContextManager]
 ) -> list[BinaryModel]:
-    """Train all pairs of classes in threads.
+    """Train all pairs of classes in `n_jobs` threads within `time_limit`.
 
-    If `watched` is given, pair k is trained inside the context manager ``watched(k)``.
+    If the machine has callbacks, pair k is trained inside the context manager ``hooks(k)``.
     """
-    time, at_a_time = allowed(time_limit), effective_n_jobs(n_jobs)
-    n_pairs = len(plan.parts)
+    time, at_a_time = allowed(machine.time_limit), effective_n_jobs(machine.n_jobs)
+    n_pairs, watched = len(plan.parts), bool(getattr(machine, "_skl_callbacks", ()))
 
     def train_watched(k: int, share: Share) -> BinaryModel:
-        assert watched is not None
-        with watched(k):
+        with hooks(k):
             return train_pair(plan.machines[k], plan.problem(k), share)
 
     def calls() -> Iterator[Any]:
         for k in range(n_pairs):
-            share = None if time_limit is None else (time, -(-(n_pairs - k) // at_a_time))
+            turns = -(-(n_pairs - k) // at_a_time)
+            share = None if machine.time_limit is None else (time, turns)
             # unless callbacks watch, joblib calls a module-level function, which can run on a
             # cluster
             yield (
-                delayed(train_pair)(plan.machines[k], plan.problem(k), share)
-                if watched is None
-                else delayed(train_watched)(k, share)
+                delayed(train_watched)(k, share)
+                if watched
+                else delayed(train_pair)(plan.machines[k], plan.problem(k), share)
             )
 
-    return Parallel(n_jobs=n_jobs, prefer="threads")(calls())
+    return Parallel(n_jobs=machine.n_jobs, prefer="threads")(calls())
 
 
 def train_pair(machine: PairwiseClassifier, problem: BinaryProblem, share: Share) -> BinaryModel:

@@ -113,6 +113,11 @@ class BinaryProblem:
             self._matrix = KernelMatrix(self.kernel, self.X, cache_bytes(cache_size), single)
         return self._matrix
 
+    @property
+    def is_linear(self) -> bool:
+        """Whether the kernel is linear, and the features are given, not the kernel matrix."""
+        return self.kernel.name == "linear" and self.given_gram is None
+
     @cached_property
     def gram(self) -> NDArray:
         """The kernel matrix of the training rows, shape (n_samples, n_samples)."""

@@ -19,9 +19,9 @@ from scipy.linalg import LinAlgError, blas, cholesky, lapack
 from mmbench.allowance import time_is_up
 from mmbench.errors import Status
 from mmbench.machines.fsvm.pair_svms import (
-    INTERIOR_ROWS_IN_SEARCH,
+    INTERIOR_ROWS,
+    MOST_STEPS,
     SEARCH_TOL,
-    STEPS_BEFORE_INTERIOR,
     Hyperplanes,
     JointRows,
     JointSolution,
@@ -135,7 +135,7 @@ def alternate(
     contains the dual variables of the first SVMs, trained with ``M = S^{-1/2}``.
     """
     route = "semi-whitened SVM" if not rounds else "closed M-steps" if eps else "gradient M-steps"
-    few = max(len(pair.y) for pair in first) <= INTERIOR_ROWS_IN_SEARCH
+    few = max(len(pair.y) for pair in first) <= 2 * INTERIOR_ROWS
     if rounds and solver == "auto" and few and tol < SEARCH_TOL:
         # All SVMs are trained by one solver. The solutions of different solvers differ in the last
         # digits, and these differences could change the number of rounds.
@@ -149,7 +149,7 @@ def alternate(
     while len(values) <= rounds and planes.status is not Status.ITERATION_LIMIT:
         if time_is_up():
             break
-        if iterations.max() >= STEPS_BEFORE_INTERIOR:
+        if iterations.max() >= MOST_STEPS:
             solver = "interior"
         try:
             if eps:

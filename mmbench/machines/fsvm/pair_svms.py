@@ -29,7 +29,7 @@ from numpy.typing import NDArray
 
 from mmbench.errors import Status, worst
 from mmbench.kernels import row_squares
-from mmbench.machines.svm import GAP_TOLERANCE_FACTOR, svm_dual
+from mmbench.machines.svm import GAP_TOLERANCE_FACTOR, ROWS_PER_FEATURE, svm_dual
 from mmbench.solvers.features import solve_in_features, solve_near
 from mmbench.solvers.result import Result
 from mmbench.solvers.svm_dual.qp import UNRESOLVED_TOLERANCES, PiecewiseQP, PiecewiseSolution
@@ -39,18 +39,15 @@ from mmbench.solvers.svm_dual.smo import solve_smo, solve_to_gap
 #: the solution need to be correct.
 SEARCH_TOL = 1e-4
 
-#: The interior-point method is used for pairs of classes with more than INTERIOR_ROWS rows
-#: (INTERIOR_ROWS_IN_SEARCH rows in a grid search). On 4000 rows, the interior-point method is 3
-#: times (data set LFW) and 30 times (data set Ringnorm) as fast as SMO. If there are at most
-#: INTERIOR_ROWS_PER_COMPONENT rows per principal component, SMO is tried before the interior-point
-#: method.
-INTERIOR_ROWS_IN_SEARCH, INTERIOR_ROWS, INTERIOR_ROWS_PER_COMPONENT = 2000, 1000, 4
+#: The interior-point method is used for pairs of classes with more than INTERIOR_ROWS rows (twice
+#: as many in a grid search), and at least ROWS_PER_FEATURE rows per principal component. On 4000
+#: rows, it is 3 times (data set LFW) and 30 times (data set Ringnorm) as fast as SMO.
+INTERIOR_ROWS = 1000
 
-#: The interior-point method is used if SMO does not converge within STEPS_BEFORE_INTERIOR steps.
-#: The limit on SMO steps is only STEPS_PER_ROW steps per row if the tolerance is below `SEARCH_TOL`
-#: and a pair of classes has at least FEWER_INTERIOR_ROWS rows and INTERIOR_ROWS_PER_COMPONENT rows
-#: per component.
-FEWER_INTERIOR_ROWS, STEPS_PER_ROW, STEPS_BEFORE_INTERIOR = 500, 10, 2_000_000
+#: The interior-point method is also used if SMO does not converge within MOST_STEPS steps, or, if
+#: there are at least INTERIOR_ROWS / 2 rows and the tolerance is below SEARCH_TOL, within
+#: STEPS_PER_ROW steps per row.
+STEPS_PER_ROW, MOST_STEPS = 10, 2_000_000
 
 
 @dataclass
@@ -233,11 +230,11 @@ def _attempts(
         if near is not None:
             yield near
     (n, k), certified = pair.rows.shape, tol < SEARCH_TOL
-    many = INTERIOR_ROWS if certified else INTERIOR_ROWS_IN_SEARCH
-    enough = INTERIOR_ROWS_PER_COMPONENT * k
+    many = INTERIOR_ROWS if certified else 2 * INTERIOR_ROWS
+    enough = ROWS_PER_FEATURE * k
     if solver == "pairwise" or (solver == "auto" and n <= max(many, enough)):
-        short = certified and n >= max(FEWER_INTERIOR_ROWS, enough) and solver == "auto"
-        steps = STEPS_PER_ROW * n if short else STEPS_BEFORE_INTERIOR
+        short = certified and n >= max(INTERIOR_ROWS // 2, enough) and solver == "auto"
+        steps = STEPS_PER_ROW * n if short else MOST_STEPS
         few = solve_smo(pair.dual(C, offset), start, tol, steps)
         yield few
         start = few.u

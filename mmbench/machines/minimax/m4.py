@@ -237,7 +237,10 @@ class M4(WeightedClassifier, SpreadMachine):
             kappa = 1.0 / minimax_direction(data.delta, data.var_x, data.var_y).value
         problem = self._problem(data, kappa, squares / (1.0 + squares) >= self.nu)
         if self.A is not None:
-            model = self._ivanov(problem, self.A)
+            from mmbench.machines.minimax.soft import solve_ivanov
+
+            found = solve_ivanov(problem, self.A, self.solver, self.tol)
+            model = self._margin_model(problem, found)
         elif self.margin == "hard":
             model = self._hard(data, problem)
         elif self.normalization == "mean":
@@ -318,11 +321,6 @@ class M4(WeightedClassifier, SpreadMachine):
         known = "not" if found is Status.INFEASIBLE else "not known to be"
         reason = f"the classes are {known} separable; the classifier has a soft margin"
         return _with_facts(replace(soft, fit=fit), reason=reason)
-
-    def _ivanov(self, problem: MarginProblem, A: float) -> BinaryModel:
-        from mmbench.machines.minimax.soft import solve_ivanov
-
-        return self._margin_model(problem, solve_ivanov(problem, A, self.solver, self.tol))
 
     def _mean(self, data: DiagonalData, problem: MarginProblem) -> BinaryModel:
         from mmbench.machines.minimax.mean import least_penalty, solve_mean

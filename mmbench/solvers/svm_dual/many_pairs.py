@@ -21,7 +21,7 @@ from mmbench.compiled import compiled
 from mmbench.kernels import Kernel
 from mmbench.kernels.matrix import KernelRows, LazyGram, read_row
 from mmbench.solvers.svm_dual.qp import ROUNDING_FACTOR, SUM_ROUNDING, UNRESOLVED_TOLERANCES
-from mmbench.solvers.svm_dual.smo import MOST_REFUTATIONS, NEWTON_BUDGET, descend
+from mmbench.solvers.svm_dual.smo import PATIENCE, NEWTON_BUDGET, descend
 
 #: Rounding unit of double precision.
 EPSILON = 2.0**-52
@@ -178,14 +178,14 @@ def solve_class(
         diagonal = np.diag(gram).copy()
         largest, steps, done = diagonal.max(), 0, 1
         floor = EPSILON * largest if largest > 0 else 1e-12
-        for attempt in range(MOST_REFUTATIONS + 1):
+        for attempt in range(PATIENCE + 1):
             top, low, total, inside = -np.inf, np.inf, 0.0, 0
             for p in range(n):
                 top, low = max(top, rise[p] - decision[p]), min(low, fall[p] - decision[p])
                 if rise[p] == fall[p]:
                     total, inside = total + rise[p] - decision[p], inside + 1
             left = np.int64(budget / n) - steps
-            if attempt == MOST_REFUTATIONS or top - low <= tolerance or left <= 0 or not done:
+            if attempt == PATIENCE or top - low <= tolerance or left <= 0 or not done:
                 break
             done = descend(
                 (gram, None, 0.0, np.arange(n + 1)),

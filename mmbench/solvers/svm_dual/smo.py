@@ -85,83 +85,42 @@ from mmbench.errors import Status
 from mmbench.kernels.matrix import KernelMatrix, LazyGram, read_row
 from mmbench.solvers.svm_dual.qp import PiecewiseQP, PiecewiseSolution, gains, optimality
 
-#: Fixed cost of a series of Newton steps. The unit is the time in which a pairwise step reads one
-#: kernel value.
-SERIES_OVERHEAD = 2e5
+#: A series of Newton steps costs at least SERIES_OVERHEAD; the unit is the time in which a pairwise
+#: step reads one kernel value. The time budget of Newton steps is the time of all pairwise steps so
+#: far, minus the time of all earlier Newton steps. A series starts if the budget is at least
+#: BUDGET_FACTOR times its cost, and ends if the budget is used up or if MOST_KNOTS_MET variables
+#: reach a knot.
+SERIES_OVERHEAD, BUDGET_FACTOR, MOST_KNOTS_MET = 2e5, 3, 200
 
-#: The time budget of Newton steps is the time of all pairwise steps so far, minus the time of all
-#: earlier Newton steps. A series of Newton steps starts if the time budget is at least
-#: BUDGET_FACTOR times the cost of the series. A series of Newton steps ends if the time budget is
-#: used up or if MOST_KNOTS_MET variables reach a knot.
-BUDGET_FACTOR, MOST_KNOTS_MET = 3, 200
+#: Maximum number of rounds without progress, before rounding errors are assumed to be the cause.
+PATIENCE = 20
 
 #: Time of the pairwise steps that precede the first Newton steps, in the unit of SERIES_OVERHEAD.
 NEWTON_BUDGET = BUDGET_FACTOR * SERIES_OVERHEAD
-
-#: The number of pairwise steps between two checks of the time limit is a quarter of the number of
-#: rows, but at least LEAST_CHUNK_STEPS.
-LEAST_CHUNK_STEPS = 250
-
-#: Maximum number of recomputations of the product ``Ku``. A violation of the KKT conditions after
-#: the last recomputation is attributed to rounding errors.
-MOST_REFUTATIONS = 20
 
 #: Number of rows per block in which `_move` selects row i, and `_partner` selects row j. A
 #: vectorised loop tests whether a block contains a better row than all earlier blocks. Only blocks
 #: that pass this test are searched by an argmax loop, which is not vectorised.
 BLOCK_COLUMNS = 64
 
-#: RELAXATION is the length of a pairwise step, relative to the step to the minimum of the objective
-#: along the pair. A pairwise step decreases the objective if its relative length is below 2.
-#: Pairwise steps of the relative lengths 1.5 and 1 were compared on ten SVMs and on the relative
-#: margin machines (RMMs) for the same data (kernels rbf, poly and linear, C from 0.1 to 1000). On
-#: most of these problems, the length 1.5 needs 0.5 to 0.7 times as many steps as the length 1, and
-#: on every problem at most 1.2 times as many. If the violation of the KKT conditions is at most
-#: LAST_STEPS_TOLERANCES times `tol`, the relative length is 1. Without over-relaxation in the last
-#: steps, SMO ends at the exact minimum of a problem with few variables.
-RELAXATION, LAST_STEPS_TOLERANCES = 1.5, 2.0
+#: Length of a pairwise step, relative to the step to the minimum of the objective along the pair. A
+#: step decreases the objective if its relative length is below 2. The length 1.5 was compared with
+#: the length 1 on ten SVMs and on the relative margin machines (RMMs) for the same data (kernels
+#: rbf, poly and linear, C from 0.1 to 1000): it needs 0.5 to 0.7 times as many steps on most
+#: problems, and at most 1.2 times as many.
+RELAXATION = 1.5
 
 #: The fraction NEW_ROWS_SHARE of all rows is added to the support vectors in a working set, but at
-#: least LEAST_NEW_ROWS and at most MOST_NEW_ROWS rows. If memory allows, the number of added rows
-#: is at least half the number of support vectors, even above MOST_NEW_ROWS. Many rows must be
-#: added, for example, if SMO for an RMM starts at the SVM's solution, which has a fifth as many
-#: support vectors as the RMM.
-NEW_ROWS_SHARE, LEAST_NEW_ROWS, MOST_NEW_ROWS = 0.125, 500, 3000
-
-#: The KKT tolerance for the restricted problem of a working set is SET_VIOLATION_SHARE times the
-#: largest KKT violation of all rows. For a complete working set, the KKT tolerance is
-#: SET_TOLERANCE_SHARE times `tol`.
-SET_VIOLATION_SHARE, SET_TOLERANCE_SHARE = 0.1, 0.5
-
-#: Upper bound on the rounding error of the product ``Ku`` in a solution, as a fraction of `tol`.
-ROUNDING_SHARE = 1e-3
-
-#: The product ``Ku`` is recomputed after IDLE_ROUNDS working sets without a decrease of the KKT
-#: violation. If the objective has not decreased over IDLE_RENEWALS recomputations, kernel values
-#: are computed in float64 instead of float32. If the kernel values are already float64, SMO ends.
-IDLE_ROUNDS, IDLE_RENEWALS = 20, 3
-
-#: Minimum relative decrease of the objective between two recomputations of the product ``Ku``;
-#: smaller decreases are attributed to rounding errors.
-LEAST_DECREASE = 1e-12
-
-#: If a `LazyGram` has n > MOST_ROWS_PER_STEP rows, the first n steps are taken on all rows, and the
-#: next steps on working sets. With the penalty C = 100, working sets reduce the CPU time to 1/6 on
-#: 5300 rows of Banana and to 1/3 on 8000 rows of Letter. With C = 1, SMO converges within the first
-#: n steps on both data sets.
-MOST_ROWS_PER_STEP = 3000
+#: least LEAST_NEW_ROWS and at most MANY_ROWS rows. If memory allows, the number of added rows is at
+#: least half the number of support vectors, even above MANY_ROWS: if SMO for an RMM starts at the
+#: SVM's solution, many rows must be added, since the RMM may have five times as many support
+#: vectors. A `LazyGram` of n > MANY_ROWS rows is also solved on working sets, after n steps on all
+#: rows: with C = 100, this reduces the CPU time to 1/6 on 5300 rows of Banana and to 1/3 on 8000
+#: rows of Letter; with C = 1, SMO converges within the first n steps on both.
+NEW_ROWS_SHARE, LEAST_NEW_ROWS, MANY_ROWS = 0.125, 500, 3000
 
 #: Factors of the KKT tolerance that `solve_to_gap` tries in turn.
 TOLERANCE_FACTORS = tuple(8.0**-k for k in range(8))
-
-#: `solve_to_gap` rescales w and b if the factor of the KKT tolerance is at most RESCALING_FACTOR,
-#: or after the last factor. Smaller tolerances are tried first, since more accurate dual variables
-#: may improve predictions, whereas rescaling changes no prediction.
-RESCALING_FACTOR = 8.0**-3
-
-#: Relative reduction of the bounds on the decisions in the last attempt of `solve_to_gap`. The
-#: relative change of the optimal value is of the same order.
-INWARD_SHARE = 1e-6
 
 Start = PiecewiseSolution | NDArray | None
 
@@ -196,10 +155,10 @@ class Descent:
         # values, so the curvature gets a lower bound
         floor = float(np.finfo(problem.gram.values.dtype).eps * self.diagonal.max())
         floor = floor if floor > 0 else 1e-12
-        chunk = max(len(u) // 4, LEAST_CHUNK_STEPS)
+        chunk = max(len(u) // 4, 250)  # steps between two checks of the time limit
         rise, fall = gains(u, knots, slopes)
         self.bias, self.violation = optimality(self.decision, rise, fall)
-        while self.violation > self.tol and self.left > 0 and refutations < MOST_REFUTATIONS:
+        while self.violation > self.tol and self.left > 0 and refutations < PATIENCE:
             asked = 0 if time_is_up() else min(chunk, self.left)
             done = descend(
                 *(problem.gram.source, self.diagonal, u, self.decision, rise, fall, knots, slopes),
@@ -333,7 +292,9 @@ def descend(source, diagonal, u, decision, rise, fall, knots, slopes, tol, max_i
             return step
         curvature = max(diagonal[i] + diagonal[j] - 2.0 * np.float64(row_i[j]), floor)
         t = (top - (fall[j] - decision[j])) / curvature
-        if top - low > LAST_STEPS_TOLERANCES * tol:
+        # without over-relaxation in the last steps, SMO ends at the exact minimum of a problem with
+        # few variables
+        if top - low > 2.0 * tol:
             t *= RELAXATION
         above, below = _around(u, knots, slopes, i)[2], _around(u, knots, slopes, j)[3]
         t = min(t, above - u[i], u[j] - below)
@@ -444,11 +405,11 @@ class WorkingSets(Descent):
         self.measure()
         while self.violation > self.tol or not self._accurate(self.rounding):
             spent = self.left <= 0 or time_is_up()
-            if self.violation <= self._level() or self.idle > IDLE_ROUNDS or spent:
+            if self.violation <= self._level() or self.idle > PATIENCE or spent:
                 if spent and self._accurate(self.rounding):
                     break
                 self.renew()
-            elif self.idle_renewals > IDLE_RENEWALS:
+            elif self.idle_renewals > 3:
                 if self.matrix.dtype == np.float64:
                     break
                 self.matrix.to_double()
@@ -457,7 +418,7 @@ class WorkingSets(Descent):
                 self.solve_set()
 
     def _accurate(self, rounding: float) -> bool:
-        return rounding <= ROUNDING_SHARE * self.tol
+        return rounding <= 1e-3 * self.tol
 
     def _level(self) -> float:
         """Return the KKT violation below which ``Ku`` must be recomputed in float64."""
@@ -473,7 +434,7 @@ class WorkingSets(Descent):
         self.decision, self.rounding = self.matrix.product(self.u), 0.0
         self.measure()
         value = 0.5 * float(self.u @ self.decision) + self.problem.cost(self.u)
-        lower = self.value - value > LEAST_DECREASE * abs(value)
+        lower = self.value - value > 1e-12 * abs(value)  # smaller decreases are rounding errors
         self.idle_renewals = 0 if lower else self.idle_renewals + 1
         self.value = min(self.value, value)
         self.idle, self.best = 0, self.violation
@@ -484,8 +445,8 @@ class WorkingSets(Descent):
         rows, complete = self.working_set()
         knots, slopes = self.problem.knots[rows], self.problem.slopes[rows]
         part = PiecewiseQP(LazyGram.stored(self.matrix.part(rows)), knots, slopes)
-        share = 0.0 if complete else SET_VIOLATION_SHARE
-        target = max(SET_TOLERANCE_SHARE * self._level(), share * self.violation)
+        # an incomplete working set need not be solved accurately
+        target = max(0.5 * self._level(), 0.0 if complete else 0.1 * self.violation)
         u, decision = self.u[rows], self.decision[rows]
         offset = decision - part.gram.product(u)
         steps = Descent(
@@ -509,7 +470,7 @@ class WorkingSets(Descent):
         self.measure()
         self.idle = self.idle + 1 if self.violation >= self.best else 0
         if not len(moved):  # if no dual variable changes, the next working set is the same
-            self.idle = IDLE_ROUNDS + 1
+            self.idle = PATIENCE + 1
         self.best = min(self.best, self.violation)
 
     def working_set(self) -> tuple[NDArray, bool]:
@@ -526,7 +487,7 @@ class WorkingSets(Descent):
         most = self.matrix.most_part_rows
         at_zero, worst = self.u == 0, np.maximum(up, down)
         used, near = np.flatnonzero(~at_zero), np.flatnonzero(at_zero & (worst > -self.violation))
-        share = int(np.clip(NEW_ROWS_SHARE * len(self.u), LEAST_NEW_ROWS, MOST_NEW_ROWS))
+        share = int(np.clip(NEW_ROWS_SHARE * len(self.u), LEAST_NEW_ROWS, MANY_ROWS))
         room = most - len(used)
         new = min(max(share, len(used) // 2), room if room >= LEAST_NEW_ROWS else most)
         if len(near) <= min(new, room):
@@ -561,7 +522,7 @@ def solve_smo(
     ValueError if the Gram matrix or `start` has values that are not finite.
     """
     gram = problem.gram
-    lazy = isinstance(gram, LazyGram) and len(gram) > MOST_ROWS_PER_STEP
+    lazy = isinstance(gram, LazyGram) and len(gram) > MANY_ROWS
     in_sets = lazy or isinstance(gram, KernelMatrix)
     steps = replace(
         problem,
@@ -635,12 +596,15 @@ def solve_to_gap(
             break
         solution = solve(problem, solution, factor * tol)
         iterations += solution.iterations
-        scaled = problem.rescaled(solution) if factor <= RESCALING_FACTOR else solution
+        # smaller tolerances are tried first, since more accurate dual variables may improve
+        # predictions, whereas rescaling changes no prediction
+        scaled = problem.rescaled(solution) if factor <= TOLERANCE_FACTORS[3] else solution
         best = min(best, solution, scaled, key=_rank)
     if best.gap > gap_tolerance:
         best = min(best, problem.rescaled(best), key=_rank)
     if best.gap > gap_tolerance and np.isinf(problem.knots).any():
-        solution = solve(problem.inward(INWARD_SHARE), best, factors[-1] * tol)
+        # the relative change of the optimal value is of the order of the reduction of the bounds
+        solution = solve(problem.inward(1e-6), best, factors[-1] * tol)
         iterations += solution.iterations
         moved = problem.solution(
             solution.u, solution.decision, solution.bias, 0, solution.status, route=solution.route

@@ -16,9 +16,8 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.model_selection import GridSearchCV
 
 from mmbench.machines import FSVM, SVM
-from mmbench.machines.base.search_space import SelectRef
 from mmbench.machines.base.voting import class_pairs
-from mmbench.selection import select
+from mmbench.selection import SelectRef, select
 from mmbench.selection.folds import inner_splits
 
 

@@ -17,10 +17,9 @@ from mmbench.errors import Status
 from mmbench.kernels import Kernel
 from mmbench.machines import LDA, M4, MEMPM, MPM
 from mmbench.machines.base.problem import BinaryProblem
-from mmbench.machines.base.search_space import SelectRef
 from mmbench.machines.base.threshold import best_bias
 from mmbench.machines.minimax.gram import _Iteration
-from mmbench.selection.search import select
+from mmbench.selection import SelectRef, select
 
 RBF = Kernel("rbf", 0.5)
 FULL_RANK, LOW_RANK = Kernel("rbf", 5.0), Kernel("poly", degree=1)

@@ -16,11 +16,10 @@ from mmbench.errors import Status
 from mmbench.kernels import Kernel
 from mmbench.machines import SVM, SigmaSVM, sigma_svm
 from mmbench.machines.base.problem import BinaryProblem
-from mmbench.machines.base.search_space import SelectRef
 from mmbench.machines.kernel_pca import spectrum
 from mmbench.machines.sigma_svm import SHARES, inverse_kernel, spectral_kernel
 from mmbench.machines.svm import train_svm
-from mmbench.selection import select
+from mmbench.selection import SelectRef, select
 
 KERNELS = (Kernel("linear"), Kernel("poly", degree=3), Kernel("rbf", gamma=1.0))
 LINEAR, RBF = KERNELS[0], KERNELS[2]
