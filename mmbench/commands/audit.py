@@ -145,7 +145,7 @@ def audit(
     """
     import pandas as pd
 
-    from mmbench.jobs.store import write_output
+    from mmbench.jobs.disk import write_output
     from mmbench.results.plausibility import CHECKS, CONTAINS, Finding, cells_of, recomputed
 
     names = _names(tables)

@@ -24,7 +24,8 @@ from mmbench.commands.cite import entries_of
 from mmbench.config.bundled import portable
 from mmbench.config.files import config_files, parse_yaml, read_text, yaml_class
 from mmbench.errors import UserError, converted
-from mmbench.jobs.store import CONFIG, write_output
+from mmbench.jobs.disk import write_output
+from mmbench.jobs.store import CONFIG
 from mmbench.machines import MACHINES, alias_of
 from mmbench.results.folder import CSV, FACTS, PUBLISHED, SETTINGS, SPLITS, facts_text, frames_of
 from mmbench.results.frames import Results

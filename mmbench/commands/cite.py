@@ -51,7 +51,7 @@ def entries_of(machines: Sequence[str]) -> list[str]:
 def _of_experiment(name: str) -> list[str]:
     from mmbench.config.read import load_config
     from mmbench.datasets import load_card
-    from mmbench.jobs.store import grouped
+    from mmbench.jobs.planned import grouped
 
     if not Path(name).exists() and not name.endswith(".yaml") and name not in config_files():
         known = (*MACHINES, *ALIASES, *config_files())

@@ -26,7 +26,8 @@ from mmbench.config.grids import n_points
 from mmbench.datasets import DatasetRef, load_dataset
 from mmbench.errors import UserError
 from mmbench.jobs.job import Job
-from mmbench.jobs.store import Key, RecordStore, grouped, key_of
+from mmbench.jobs.planned import Key, grouped, key_of
+from mmbench.jobs.store import RecordStore
 from mmbench.machines import alias_of, machine_class
 from mmbench.machines.base.foreign import ForeignClassifier
 from mmbench.memory import stored_numbers

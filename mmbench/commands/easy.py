@@ -17,7 +17,8 @@ from mmbench.commands.run import run
 from mmbench.datasets.parsers.arff_files import as_pandas, neither, without_bytes
 from mmbench.datasets.parsers.text_files import is_number
 from mmbench.errors import UserError, converted, listed
-from mmbench.jobs.store import CONFIG, write_atomically
+from mmbench.jobs.disk import write_atomically
+from mmbench.jobs.store import CONFIG
 
 if TYPE_CHECKING:
     import pandas as pd

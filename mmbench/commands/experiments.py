@@ -30,9 +30,10 @@ from mmbench.datasets.fetch import NotAvailable
 from mmbench.errors import SEVERITY, UserError, listed
 from mmbench.jobs.job import Job
 from mmbench.jobs.limits import Limits
+from mmbench.jobs.planned import Plan
 from mmbench.jobs.prepare import check_rows
 from mmbench.jobs.record import is_done
-from mmbench.jobs.store import CONFIG, Plan, RecordStore
+from mmbench.jobs.store import CONFIG, RecordStore
 from mmbench.jobs.trial import faults, needs_trial
 from mmbench.running.local import LocalExecutor
 from mmbench.running.progress import TimeLeft

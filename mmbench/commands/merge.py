@@ -16,8 +16,11 @@ from typing import Any, NamedTuple
 from mmbench.commands.options import Say, to_stderr
 from mmbench.config.files import parse_yaml
 from mmbench.errors import UserError, listed
-from mmbench.jobs.record import BadRecord, Content, is_done
-from mmbench.jobs.store import CONFIG, Plan, RecordStore, grouped, read_regular
+from mmbench.jobs.disk import read_regular
+from mmbench.jobs.planned import Plan, grouped
+from mmbench.jobs.record import Content, is_done
+from mmbench.jobs.seal import BadRecord
+from mmbench.jobs.store import CONFIG, RecordStore
 from mmbench.results.folder import folders_in
 
 __all__ = ["Merged", "merge"]

@@ -12,8 +12,11 @@ from typing import TYPE_CHECKING, Any
 
 from mmbench.config.read import load_config
 from mmbench.errors import UserError, converted, did_you_mean, listed
-from mmbench.jobs.record import Choice, choice_of, middle, plain
-from mmbench.jobs.store import CONFIG, grouped, key_of, write_output
+from mmbench.jobs.choice import Choice, choice_of, middle
+from mmbench.jobs.disk import write_output
+from mmbench.jobs.planned import grouped, key_of
+from mmbench.jobs.record import plain
+from mmbench.jobs.store import CONFIG
 from mmbench.jobs.train import fit_selected, job_seeds, make_machine
 from mmbench.results.folder import read_results
 

@@ -20,7 +20,7 @@ from mmbench.datasets import Dataset, DatasetRef, dataset_hash, load_dataset, sp
 from mmbench.errors import UserError
 from mmbench.jobs.identity import parameters_of
 from mmbench.jobs.job import DEFAULT_DEGREE, Job, SplitRef
-from mmbench.jobs.store import Key, Plan, PlannedCell, PublishedRow, grouped, key_of
+from mmbench.jobs.planned import Key, Plan, PlannedCell, PublishedRow, grouped, key_of
 from mmbench.machines import alias_of, machine_class, make_machine
 from mmbench.machines.base.foreign import ForeignClassifier
 

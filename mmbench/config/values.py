@@ -24,7 +24,7 @@ from mmbench.datasets.dataset import Steps
 from mmbench.datasets.preprocess import STEP_NAMES
 from mmbench.datasets.user.keys import Forms, no_file, of_kind, one_or_list
 from mmbench.errors import UserError, converted, did_you_mean
-from mmbench.jobs.store import PublishedRow
+from mmbench.jobs.planned import PublishedRow
 from mmbench.kernels import KERNELS
 from mmbench.results.published import own_rows
 

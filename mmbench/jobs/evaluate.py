@@ -24,8 +24,8 @@ from sklearn.pipeline import make_pipeline
 from mmbench.allowance import OutOfTime, time_is_up
 from mmbench.errors import FINISHED, SEVERITY, Status
 from mmbench.jobs.job import Job
+from mmbench.jobs.planned import grouped
 from mmbench.jobs.prepare import Prepared
-from mmbench.jobs.store import grouped
 from mmbench.machines.base.estimator import PairwiseClassifier
 from mmbench.machines.base.foreign import ForeignClassifier
 from mmbench.machines.base.problem import Fit

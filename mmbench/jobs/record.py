@@ -1,164 +1,21 @@
-"""The record of a job, as a JSON file with a hash of its content, and as a `Record` in memory.
-
-The hash of the content is called the seal of the file; damaged and edited files do not match their
-seals. The types of the content are also checked against a schema, since a seal can be recomputed
-after an edit. This module also contains the clock that measures the stages of a job, and functions
-that combine the selected parameters of several jobs.
-"""
+"""The record of a job: a sealed JSON file whose types are checked, and a `Record` in memory."""
 
 from __future__ import annotations
 
-import hashlib
 import json
 import math
-import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
-from datetime import UTC, datetime
 from functools import cache
-from statistics import median_low
 from typing import Any, get_type_hints
 
 from pydantic import ValidationError, create_model
 
 from mmbench.datasets.card import first_fault
-from mmbench.errors import Status, UserError
+from mmbench.errors import Status
+from mmbench.jobs.clock import timestamp
 from mmbench.jobs.job import Job
-
-
-class BadRecord(UserError):
-    """A file is damaged, was edited, or contains the record of another job or format version."""
-
-
-def sealed(content: Mapping[str, Any], indent: int | None = None) -> bytes:
-    """Return a mapping as JSON text, with a hash of its content as the additional entry "seal"."""
-    return json.dumps({**content, "seal": _seal(content)}, indent=indent, allow_nan=False).encode()
-
-
-def unseal(text: bytes, schema: int) -> dict[str, Any]:
-    """Return the mapping in a sealed JSON text, without the seal.
-
-    Parameters
-    ----------
-    text : bytes
-    schema : int
-        The supported value of the mapping's ``schema`` entry.
-
-    Raises
-    ------
-    BadRecord
-        If the text is damaged or was edited, or if its ``schema`` entry is not supported.
-    """
-    try:
-        content = json.loads(text, parse_int=_int)
-        intact = isinstance(content, dict) and content.pop("seal", None) == _seal(content)
-    except ValueError as error:
-        raise BadRecord("not complete JSON") from error
-    except RecursionError:
-        raise BadRecord("nested too deeply") from None
-    if not intact:
-        raise BadRecord("its content does not match its seal")
-    if content.get("schema") != schema:
-        raise BadRecord(f"schema {content.get('schema')}, not {schema}")
-    return content
-
-
-def _seal(content: Mapping[str, Any]) -> str:
-    return hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()
-
-
-class Clock:
-    """Total CPU time and wall-clock time per stage of a job.
-
-    Parameters
-    ----------
-    *stages : str
-        Stages that are listed even if they never begin; other stages are added when they begin.
-    tell : callable, optional
-        Called with the name of each stage when the stage begins.
-
-    Attributes
-    ----------
-    cpu : dict of str to float
-        CPU seconds per stage, of all threads of this process.
-    wall : dict of str to float
-        Wall-clock seconds per stage.
-    now : str or None
-        The stage that began last.
-
-    Examples
-    --------
-    >>> clock = Clock("training")
-    >>> with clock.stage("training"):
-    ...     total = sum(range(1000))
-    >>> 0 <= clock.wall["training"] < 1
-    True
-    """
-
-    def __init__(self, *stages: str, tell: Callable[[str], object] = lambda name: None):
-        self._tell = tell
-        self.now: str | None = None
-        self.cpu, self.wall = dict.fromkeys(stages, 0.0), dict.fromkeys(stages, 0.0)
-
-    @contextmanager
-    def stage(self, name: str) -> Iterator[None]:
-        """Add the time of a ``with`` block to a stage, even if the block raises an exception."""
-        self.now = name
-        self._tell(name)
-        cpu, wall = time.process_time(), time.perf_counter()
-        try:
-            yield
-        finally:
-            self.cpu[name] = self.cpu.get(name, 0.0) + time.process_time() - cpu
-            self.wall[name] = self.wall.get(name, 0.0) + time.perf_counter() - wall
-
-
-#: Selected parameters: one dict per pair of classes, or a single dict for all pairs.
-Choice = list[dict[str, Any]]
-
-
-def choice_of(selection: Mapping[str, Any]) -> Choice:
-    """Return the selected parameters of a record, which stores a single dict without a list."""
-    params = selection.get("params", {})
-    return params if isinstance(params, list) else [params or {}]
-
-
-def merged(old: Choice, new: Choice) -> Choice:
-    """Return the parameters of both arguments; values in `new` replace values in `old`."""
-    n = max(len(old), len(new))
-    olds, news = old * (n // len(old)), new * (n // len(new))
-    return [{**before, **after} for before, after in zip(olds, news, strict=True)]
-
-
-def middle(choices: Sequence[Choice]) -> Choice:
-    """Return the median of each selected parameter over several splits.
-
-    If parameters are selected per pair of classes, the median is computed for each pair. If the
-    number of values is even, the median is the lower of the two middle values, so the median is
-    always one of the selected values. If the values are not numbers, the most frequent value is
-    returned, or the first of several equally frequent values.
-
-    Raises
-    ------
-    ValueError
-        If the splits have parameters for different numbers of pairs of classes.
-    """
-    if len(counts := {len(choice) for choice in choices}) > 1:
-        numbers = f"{min(counts)} to {max(counts)} pairs of classes"
-        why = "if a split lacks a class, there is no median per pair"
-        raise ValueError(f"the splits have parameters for {numbers}; {why}")
-    return [
-        {name: _median([params[name] for params in pair]) for name in pair[0]}
-        for pair in zip(*choices, strict=True)
-    ]
-
-
-def _median(values: Sequence[Any]) -> Any:
-    if all(isinstance(value, int | float) and not isinstance(value, bool) for value in values):
-        return median_low(values)
-    return max(values, key=list(values).count)
-
+from mmbench.jobs.seal import BadRecord, unseal
 
 #: Version of the record format. RECORD_SCHEMA is increased if older code would misread newer
 #: records.
@@ -322,19 +179,6 @@ def new_record(job: Job, status: Status, reason: str = "", **content: Any) -> Co
 def is_done(record: Mapping[str, Any]) -> bool:
     """Return whether a job has a result, that is, metrics without NaN (which is stored as None)."""
     return bool(record["metrics"]) and None not in record["metrics"].values()
-
-
-def timestamp() -> str:
-    """Return the current date and time in UTC, as ISO 8601 text."""
-    return datetime.now(UTC).isoformat(timespec="seconds")
-
-
-def _int(text: str) -> int:
-    """Return an integer of a JSON text; ValueError if it does not fit into a column of a frame."""
-    value = int(text)
-    if value.bit_length() > 63:
-        raise ValueError(f"an integer of {value.bit_length()} bits")
-    return value
 
 
 def parse(text: bytes, key: str) -> Content:

@@ -16,318 +16,33 @@ files of a bounded size are read.
 
 from __future__ import annotations
 
-import errno
 import hashlib
 import io
 import itertools
 import os
 import re
-import socket
-import stat
-import warnings
-from collections import Counter
-from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
-from dataclasses import asdict, dataclass, field, replace
-from functools import cached_property
+from dataclasses import replace
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, Annotated, Any, NamedTuple, Required, TypeVar
+from typing import TYPE_CHECKING, Any
 from zipfile import ZipFile
 
-from pydantic import Field, TypeAdapter, ValidationError
-from typing_extensions import TypedDict
-
-from mmbench.datasets.card import first_fault
 from mmbench.errors import UserError, converted
-from mmbench.jobs.job import Job
-from mmbench.jobs.record import BadRecord, Content, Record, is_done, parse, sealed, unseal
-from mmbench.machines import alias_of
+from mmbench.jobs.disk import (
+    ARRAYS_BYTES,
+    TEMPORARY,
+    read_regular,
+    sync_folder,
+    write_atomically,
+)
+from mmbench.jobs.lock import exclusive
+from mmbench.jobs.planned import Plan
+from mmbench.jobs.record import Content, Record, is_done, parse
+from mmbench.jobs.seal import BadRecord, sealed
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
-
-#: Suffix of temporary files; each run starts by deleting the temporary files of killed processes.
-TEMPORARY = ".tmp"
-#: Error numbers by which a file system reports that it supports no locks, as on some clusters.
-NO_LOCKS = (errno.ENOSYS, errno.ENOLCK, errno.EOPNOTSUPP)
-#: Maximum sizes of a JSON file and of a file of arrays, in bytes; larger files are not read.
-TEXT_BYTES, ARRAYS_BYTES = 2**28, 2**32
-#: Flags of `os.open` that refuse links and prevent waiting; 0 on Windows, which lacks these flags.
-NOFOLLOW, NONBLOCK = getattr(os, "O_NOFOLLOW", 0), getattr(os, "O_NONBLOCK", 0)
-
-
-def write_atomically(path: Path, write: Callable[[IO[bytes]], object]) -> None:
-    """Write a file so that no reader sees an incomplete file, even after a crash.
-
-    `write` is called with the open temporary file. An old file or link at the path of the temporary
-    file is removed first.
-    """
-    temporary = path.with_name(path.name + TEMPORARY)
-    temporary.unlink(missing_ok=True)
-    try:
-        with temporary.open("xb") as file:  # mode x fails if the path exists, even as a link
-            write(file)
-            file.flush()
-            os.fsync(file.fileno())
-        temporary.replace(path)
-    finally:  # the temporary file exists only after an error
-        temporary.unlink(missing_ok=True)
-    sync_folder(path.parent)
-
-
-def write_output(path: Path, write: Callable[[IO[bytes]], object]) -> None:
-    """Write a file that the user names. A link, a device or a pipe, such as /dev/stdout, is kept:
-    its target is written. Any other file is replaced, see `write_atomically`.
-    """
-    if path.is_symlink() or (path.exists() and not path.is_file()):
-        with path.open("wb") as file:
-            write(file)
-    else:
-        write_atomically(path, write)
-
-
-def read_regular(path: Path, most: int = TEXT_BYTES) -> bytes:
-    """Return the content of a regular file.
-
-    Raises
-    ------
-    FileNotFoundError
-        If the file does not exist.
-    BadRecord
-        If the path is a link, if it is not a regular file, or if the file has more than `most`
-        bytes.
-    """
-    try:
-        if path.is_symlink():
-            raise OSError(errno.ELOOP, "a link, which is not followed")
-        with open(os.open(path, os.O_RDONLY | NOFOLLOW | NONBLOCK), "rb") as file:
-            status = os.fstat(file.fileno())
-            if not stat.S_ISREG(status.st_mode):
-                raise OSError(errno.EINVAL, "not a regular file")
-            if status.st_size > most:
-                raise OSError(errno.EFBIG, f"{status.st_size} bytes, more than {most}")
-            return file.read(most)
-    except FileNotFoundError:
-        raise
-    except OSError as error:  # the path may be a folder in place of a file
-        raise BadRecord(f"cannot be read ({error.strerror})") from None
-
-
-def sync_folder(folder: Path) -> None:
-    """Write a folder's entries to disk, so that renames survive a power failure.
-
-    On systems that cannot open folders, this function does nothing.
-    """
-    with suppress(PermissionError):  # Windows cannot open folders
-        descriptor = os.open(folder, os.O_RDONLY)
-        try:
-            os.fsync(descriptor)
-        finally:
-            os.close(descriptor)
-
-
-@contextmanager
-def exclusive(path: Path) -> Iterator[None]:
-    """Lock a file during a ``with`` block; if the process dies, the system releases the lock.
-
-    Parameters
-    ----------
-    path : Path
-        Path of the lock file; created if it does not exist, and not deleted afterwards.
-
-    Raises
-    ------
-    UserError
-        If another process holds the lock; the message names the process.
-    """
-    from filelock import FileLock, Timeout
-
-    if path.is_symlink() or (path.exists() and not path.is_file()):
-        raise UserError(f"{path}: is a link, or no regular file; remove it")
-    lock = FileLock(path, timeout=0, fallback_to_soft=False, on_acquired=_write_holder)
-    try:
-        lock.acquire()
-    except Timeout:
-        text = read_regular(path)[:200].decode("ascii", errors="ignore").strip()
-        holder = text if text and text.isprintable() else "another process"
-        raise UserError(f"{path.parent}: in use by {holder}; wait for it or end it") from None
-    except OSError as error:
-        if error.errno not in NO_LOCKS:
-            raise
-        text = f"{path.parent}: cannot be locked ({error.strerror}); start no second run in it"
-        warnings.warn(text, stacklevel=3)
-    try:
-        yield
-    finally:
-        lock.release()
-
-
-def _write_holder(descriptor: int) -> None:
-    os.truncate(descriptor, 0)
-    os.lseek(descriptor, 0, os.SEEK_SET)
-    os.write(descriptor, f"process {os.getpid()} on {socket.gethostname()}\n".encode())
-
-
-#: Version of the plan format. PLAN_SCHEMA is increased if older code would misread newer plans.
-PLAN_SCHEMA = 1
-
-
-#: Integer in a plan, from 0 to the largest integer that pandas can store.
-Count = Annotated[int, Field(ge=0, lt=2**63)]
-
-
-class Key(NamedTuple):
-    """The identity of a table cell; `size` is None if the experiment has only one training size."""
-
-    dataset: str
-    kernel: str
-    degree: Count | None
-    machine: str
-    size: Count | None = None
-
-
-def key_of(job: Job) -> Key:
-    """Return the key of the table cell to which the result of a job contributes."""
-    return Key(job.dataset.name, job.kernel, job.degree, job.column, job.split.size)
-
-
-K = TypeVar("K", bound=Hashable)
-V = TypeVar("V")
-
-
-def grouped(pairs: Iterable[tuple[K, V]]) -> dict[K, list[V]]:
-    """Return a dict from each key to the list of its values, in the order of `pairs`."""
-    groups: dict[K, list[V]] = {}
-    for key, value in pairs:
-        groups.setdefault(key, []).append(value)
-    return groups
-
-
-class PublishedRow(TypedDict, total=False):
-    """A row of a user's published table, without its empty cells. The columns are the columns of
-    the published tables in the package; see `mmbench.results.published`.
-    """
-
-    dataset: Required[str]
-    machine: str
-    metric: Required[str]
-    kernel: str
-    degree: int
-    value: float
-    std: float
-    std_is: str
-    n_train: int
-    n_test: int
-    n_splits: int
-    printed_dataset: str
-    printed_method: str
-    reason: str
-
-
-@dataclass(frozen=True)
-class PlannedCell:
-    """A table cell (data set, kernel, degree, machine, training size) with the keys of its jobs."""
-
-    key: Key
-    #: Number of records of the table cell after a complete run.
-    n_splits: Count
-    #: Keys of the table cell's jobs; empty if the plan was made without reading the data.
-    jobs: tuple[str, ...] = ()
-    #: Whether the table cell shows only a published value, so that the machine is not run.
-    published_only: bool = False
-
-
-@dataclass(frozen=True)
-class Plan:
-    """The plan of an experiment: the table cells and jobs, and settings of the tables."""
-
-    name: str
-    #: Name of the table layout.
-    layout: str = "generic"
-    #: Table cells, in the order of the tables.
-    cells: tuple[PlannedCell, ...] = ()
-    #: Headings of machines in tables, by the name of the entry of ``machines`` in the
-    #: configuration. The heading of any other entry is the label of the machine.
-    labels: Mapping[str, str] = field(default_factory=dict)
-    #: Names of data sets in published tables, by the name in mmbench, if the two names differ. An
-    #: empty published name means that results are not compared with published results. The empty
-    #: name is the default if only some classes of a data set are used.
-    published_as: Mapping[str, str] = field(default_factory=dict)
-    #: Number of splits behind each published mean, by data set, if it differs from the number in
-    #: the published table.
-    published_splits: Mapping[str, Count] = field(default_factory=dict)
-    #: Whether the experiment is a quick (smoke) version; its results are not compared with
-    #: published values.
-    smoke: bool = False
-    #: Metrics in the tables; if empty, the metrics are determined by the layout of the tables.
-    metrics: tuple[str, ...] = ()
-    #: For each entry of ``machines`` with inherited parameters, the entry with the parameters.
-    uses: Mapping[str, str] = field(default_factory=dict)
-    #: Ratio of test rows to training rows, before `max_train` excludes training rows. Without
-    #: `max_train`, and for split rules other than holdout and kfold, the value is 0, and tables
-    #: compute the ratio from the records.
-    test_to_train: float = 0.0
-    #: Rows of the user's published table, if there is one.
-    published: tuple[PublishedRow, ...] = ()
-    #: SHA-256 and text of the configuration in the results folder; empty if unknown.
-    config_sha256: str = ""
-    config: str = ""
-
-    @cached_property
-    def jobs(self) -> frozenset[str]:
-        """Keys of all jobs."""
-        return frozenset(key for cell in self.cells for key in cell.jobs)
-
-    def label(self, machine: str) -> str:
-        """Return the heading of a machine's column in tables."""
-        return self.labels.get(machine) or alias_of(machine).label
-
-    def filled(self, jobs: Iterable[Job]) -> Plan:
-        """Return a plan with `jobs` in place of the planned jobs.
-
-        Table cells are added for jobs that belong to no planned cell. The number of splits of an
-        added cell is the number of splits of its data set in `jobs`.
-        """
-        jobs = sorted(jobs, key=lambda job: job.split.at)
-        groups = grouped((key_of(job), job) for job in jobs)
-        splits = Counter(name for name, _ in {(job.dataset.name, job.split.at) for job in jobs})
-        known = {cell.key for cell in self.cells}
-        more = (PlannedCell(key, splits[key.dataset]) for key in groups if key not in known)
-        cells = []
-        for cell in (*self.cells, *more):
-            own = tuple(job.key for job in groups.get(cell.key, ()))
-            cells.append(replace(cell, jobs=own, n_splits=max(cell.n_splits, len(own))))
-        return replace(self, cells=tuple(cells))
-
-    def dump(self) -> bytes:
-        """Return the plan as JSON text that is sealed by a hash of its content."""
-        return sealed({"schema": PLAN_SCHEMA, **asdict(self)})
-
-    @classmethod
-    def parse(cls, text: bytes) -> Plan:
-        """Return the plan in a JSON text that is sealed by a hash of its content.
-
-        Raises
-        ------
-        BadRecord
-            If the text is damaged, or if an entry has a wrong type; the message names the entry.
-        """
-        return cls.of(unseal(text, PLAN_SCHEMA))
-
-    @classmethod
-    def of(cls, content: Mapping[str, Any]) -> Plan:
-        """Return the plan with the given content in JSON types.
-
-        Raises
-        ------
-        BadRecord
-            If an entry has a wrong type; the message names the entry.
-        """
-        try:
-            return TypeAdapter(cls).validate_python(content)
-        except ValidationError as error:
-            raise BadRecord(first_fault(error)) from None
-
 
 CONFIG = "experiment.yaml"
 PLAN = "plan.json"

@@ -12,9 +12,10 @@ from sklearn.exceptions import ConvergenceWarning
 
 from mmbench import machines
 from mmbench.allowance import Allowance, within
+from mmbench.jobs.choice import Choice, merged, middle
+from mmbench.jobs.clock import Clock
 from mmbench.jobs.job import Job, SelectRef
 from mmbench.jobs.prepare import Prepared
-from mmbench.jobs.record import Choice, Clock, merged, middle
 from mmbench.machines.base.estimator import PairwiseClassifier
 from mmbench.machines.base.foreign import ForeignClassifier
 from mmbench.machines.svm import MANY_CLASSES

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from mmbench.jobs.store import Key, PlannedCell, grouped
+from mmbench.jobs.planned import Key, PlannedCell, grouped
 from mmbench.results.cells import as_cells, marked, rows_of
 from mmbench.results.columns import typed
 from mmbench.results.folder import facts_of

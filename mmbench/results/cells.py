@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from mmbench.errors import FINISHED, Status, UserError, did_you_mean, worst
-from mmbench.jobs.store import Key, PlannedCell, grouped
+from mmbench.jobs.planned import Key, PlannedCell, grouped
 from mmbench.results.columns import names, typed
 from mmbench.results.published import STANDARD_ERROR
 from mmbench.results.splits import SECONDS

@@ -35,8 +35,8 @@ from statistics import fmean
 from typing import TYPE_CHECKING, Any
 
 from mmbench.errors import Status
+from mmbench.jobs.planned import Key, grouped
 from mmbench.jobs.record import plain
-from mmbench.jobs.store import Key, grouped
 from mmbench.results.cells import COUNTED, METRIC, MISSING, SELECTED, Row, rows_of
 from mmbench.results.columns import names, typed
 from mmbench.results.differences import Difference, difference

@@ -20,21 +20,13 @@ import yaml
 
 from mmbench import resources
 from mmbench.errors import UserError, converted
+from mmbench.jobs.disk import TEXT_BYTES, read_regular
 from mmbench.jobs.identity import identity
 from mmbench.jobs.job import Job
-from mmbench.jobs.record import BadRecord, Record, plain
-from mmbench.jobs.store import (
-    CONFIG,
-    PLAN,
-    TEXT_BYTES,
-    Key,
-    Plan,
-    PlannedCell,
-    RecordStore,
-    grouped,
-    key_of,
-    read_regular,
-)
+from mmbench.jobs.planned import Key, Plan, PlannedCell, grouped, key_of
+from mmbench.jobs.record import Record, plain
+from mmbench.jobs.seal import BadRecord
+from mmbench.jobs.store import CONFIG, PLAN, RecordStore
 from mmbench.results.cells import marked, rows_of
 from mmbench.results.columns import columns, names, typed
 from mmbench.results.frames import Results

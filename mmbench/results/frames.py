@@ -17,8 +17,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from mmbench.jobs.planned import Key, Plan, grouped
 from mmbench.jobs.record import Record
-from mmbench.jobs.store import Arrays, Key, Plan, RecordStore, grouped
+from mmbench.jobs.store import Arrays, RecordStore
 from mmbench.results.cells import (
     AVERAGED,
     CERTIFIED,

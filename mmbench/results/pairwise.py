@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from mmbench.jobs.store import Key
+from mmbench.jobs.planned import Key
 from mmbench.results.cells import COUNTED, METRIC, MISSING, PUBLISHED_ONLY, Row
 from mmbench.results.columns import names, typed
 from mmbench.results.differences import NEW_DRAWS, Difference, difference, mean_covariance

@@ -24,7 +24,7 @@ from importlib.resources import files
 from typing import IO, TYPE_CHECKING, Any
 
 from mmbench.errors import UserError, converted, did_you_mean, listed, visible
-from mmbench.jobs.store import PublishedRow
+from mmbench.jobs.planned import PublishedRow
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -13,9 +13,11 @@ from typing import Any
 import numpy as np
 
 from mmbench.errors import Status
+from mmbench.jobs.choice import choice_of, merged
 from mmbench.jobs.job import Job
-from mmbench.jobs.record import Record, choice_of, merged
-from mmbench.jobs.store import Arrays, Plan, key_of
+from mmbench.jobs.planned import Plan, key_of
+from mmbench.jobs.record import Record
+from mmbench.jobs.store import Arrays
 from mmbench.machines import alias_of
 from mmbench.selection.metrics import METRICS
 

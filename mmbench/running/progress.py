@@ -10,8 +10,8 @@ from typing import Any, TextIO
 
 from mmbench.errors import FINISHED, visible
 from mmbench.jobs.job import Job
+from mmbench.jobs.planned import Key, key_of
 from mmbench.jobs.record import Content, is_done
-from mmbench.jobs.store import Key, key_of
 
 
 class Lines:

@@ -28,20 +28,14 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from mmbench.errors import FINISHED, Status, UserError
+from mmbench.jobs.choice import choice_of, merged, middle
 from mmbench.jobs.identity import identity
 from mmbench.jobs.job import Job
 from mmbench.jobs.limits import NO_LIMITS, Limits
-from mmbench.jobs.record import (
-    BadRecord,
-    Content,
-    Record,
-    choice_of,
-    is_done,
-    merged,
-    middle,
-    new_record,
-)
-from mmbench.jobs.store import RecordStore, key_of
+from mmbench.jobs.planned import key_of
+from mmbench.jobs.record import Content, Record, is_done, new_record
+from mmbench.jobs.seal import BadRecord
+from mmbench.jobs.store import RecordStore
 from mmbench.running.local import LimitReached, LocalExecutor, WorkerDied
 from mmbench.running.progress import Lines, TimeLeft, progress_for
 from mmbench.running.worker import Arrays, Context, execute, stopped

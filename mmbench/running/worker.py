@@ -17,16 +17,17 @@ from typing import TYPE_CHECKING, Any
 
 from mmbench.allowance import OutOfTime, allowed, time_is_up, within
 from mmbench.errors import BeyondLimit, NotEnoughMemory, Status, UserError, worst
+from mmbench.jobs.clock import Clock, timestamp
 from mmbench.jobs.job import Job
 from mmbench.jobs.limits import NO_LIMITS, Limits
-from mmbench.jobs.record import Clock, Content, new_record, timestamp
+from mmbench.jobs.record import Content, new_record
 from mmbench.running.environment import environment, thread_pools
 from mmbench.running.local import LimitReached, tell
 from mmbench.running.parcel import MissingData, at_hand
 from mmbench.running.progress import duration, readable
 
 if TYPE_CHECKING:
-    from mmbench.jobs.record import Choice
+    from mmbench.jobs.choice import Choice
     from mmbench.machines.base.problem import Fit
 
 

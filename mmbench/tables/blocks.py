@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from mmbench.errors import SEVERITY, Status
-from mmbench.jobs.store import Key, grouped
+from mmbench.jobs.planned import Key, grouped
 from mmbench.results.cells import (
     CERTIFIED,
     CONFUSION,

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pkgutil import resolve_name
 from typing import TYPE_CHECKING
 
-from mmbench.jobs.store import grouped
+from mmbench.jobs.planned import grouped
 from mmbench.results.cells import (
     ALL_IN_BAND,
     IN_BAND,

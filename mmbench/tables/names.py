@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from mmbench.jobs.store import Key, grouped
+from mmbench.jobs.planned import Key, grouped
 from mmbench.results.cells import MISSING, Row
 from mmbench.results.frames import KernelKey, Results
 from mmbench.tables.text import Column, Note, Shown, Text, join, kernel_text, numbers, words

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Sequence
 from itertools import chain
 from typing import Any
 
-from mmbench.jobs.store import grouped
+from mmbench.jobs.planned import grouped
 from mmbench.results.cells import Row
 from mmbench.results.frames import Results
 

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field, replace
 from itertools import groupby
 from typing import Any, NamedTuple
 
-from mmbench.jobs.store import Key
+from mmbench.jobs.planned import Key
 from mmbench.results.cells import MISSING, PUBLISHED_ONLY, Row
 
 __all__ = ["Column", "Grid", "Table", "Text"]

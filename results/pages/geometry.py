@@ -23,8 +23,8 @@ import pandas as pd
 from scipy.stats import ttest_1samp
 
 import mmbench
+from mmbench.jobs.clock import Clock
 from mmbench.jobs.prepare import prepare
-from mmbench.jobs.record import Clock
 from mmbench.jobs.train import train
 from mmbench.machines import alias_of
 from mmbench.results.folder import read_experiment

@@ -23,7 +23,7 @@ import numpy as np
 import pandas as pd
 
 from mmbench.commands.outputs import export
-from mmbench.jobs.store import Key
+from mmbench.jobs.planned import Key
 from mmbench.results.cells import METRIC, SELECTED, selected
 from mmbench.results.folder import CSV, read_reference, read_results
 from mmbench.results.frames import KernelKey

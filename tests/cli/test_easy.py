@@ -20,7 +20,7 @@ from mmbench.cli.app import app
 from mmbench.commands.easy import EXPERIMENT
 from mmbench.config.read import load_config
 from mmbench.errors import UserError
-from mmbench.jobs.record import sealed
+from mmbench.jobs.seal import sealed
 from mmbench.machines import MACHINES as ALL
 
 pytestmark = pytest.mark.usefixtures("one_process")

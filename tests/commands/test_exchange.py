@@ -20,7 +20,7 @@ import mmbench
 from mmbench.cli.app import app
 from mmbench.commands import run as launch
 from mmbench.errors import UserError
-from mmbench.jobs.record import sealed, unseal
+from mmbench.jobs.seal import sealed, unseal
 from mmbench.jobs.store import RecordStore
 from mmbench.results import unpack
 

@@ -20,7 +20,7 @@ from mmbench.cli.app import app
 from mmbench.commands.refit import check_file, refit
 from mmbench.commands.refit import write as write_model
 from mmbench.errors import UserError
-from mmbench.jobs.record import sealed
+from mmbench.jobs.seal import sealed
 
 pytestmark = pytest.mark.usefixtures("one_process")
 

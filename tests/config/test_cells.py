@@ -8,7 +8,7 @@ import pytest
 
 from mmbench.config.model import Config
 from mmbench.config.plan import plan, plan_of
-from mmbench.jobs.store import Key, Plan
+from mmbench.jobs.planned import Key, Plan
 
 NO_STORE = Path("no-such-store")  # data inside scikit-learn need none
 

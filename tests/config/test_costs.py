@@ -15,7 +15,7 @@ from helpers.planned import config_names, full_plan
 from mmbench import memory
 from mmbench.commands.dry_run import reference_seconds, sizes_of
 from mmbench.config.read import load_config
-from mmbench.jobs.store import key_of
+from mmbench.jobs.planned import key_of
 from mmbench.resources import CONFIGS, REFERENCE
 from mmbench.results.splits import SECONDS
 from mmbench.running.forecast import estimate_bytes

@@ -21,7 +21,7 @@ from mmbench.config.read import config_of, load_config, to_yaml
 from mmbench.config.smoke import smoke
 from mmbench.errors import UserError
 from mmbench.jobs.job import Job
-from mmbench.jobs.store import key_of
+from mmbench.jobs.planned import key_of
 from mmbench.machines import alias_of
 
 #: A configuration with comments.

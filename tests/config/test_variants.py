@@ -12,7 +12,7 @@ from mmbench.config.plan import plan, plan_of
 from mmbench.config.read import load_config, to_yaml
 from mmbench.config.smoke import smoke
 from mmbench.jobs.job import Job
-from mmbench.jobs.store import key_of
+from mmbench.jobs.planned import key_of
 from mmbench.jobs.train import make_machine, own_part
 
 TWICE = """\

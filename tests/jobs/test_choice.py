@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from mmbench.jobs.record import merged, middle
+from mmbench.jobs.choice import merged, middle
 
 
 def test_a_machine_passes_on_what_it_inherited():

@@ -8,7 +8,8 @@ import os
 import filelock
 import pytest
 
-from mmbench.jobs.store import exclusive, write_atomically
+from mmbench.jobs.disk import write_atomically
+from mmbench.jobs.lock import exclusive
 
 
 def test_a_file_system_without_locks_is_said_and_used(tmp_path, monkeypatch):

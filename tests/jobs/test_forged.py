@@ -6,6 +6,7 @@ import copy
 import json
 import random
 import shutil
+from contextlib import suppress
 from functools import reduce
 from operator import getitem
 
@@ -17,8 +18,10 @@ from typer.testing import CliRunner
 import mmbench
 from mmbench.cli.app import app
 from mmbench.config.files import find_config
-from mmbench.jobs.record import sealed
-from mmbench.jobs.store import PLAN, Plan, RecordStore
+from mmbench.errors import UserError
+from mmbench.jobs.planned import Plan
+from mmbench.jobs.seal import sealed
+from mmbench.jobs.store import PLAN, RecordStore
 from mmbench.running.runner import run
 
 OTHERS = (None, True, -1, 2.5, "text", [], [1, "a"], {}, {"a": 1}, [[{}]])
@@ -113,7 +116,8 @@ def test_a_forged_plan_gives_no_traceback(seed, folder):
     path.write_bytes(sealed(changed(plan, rng)[0]))
     try:
         mmbench.table(folder)
-        mmbench.export(folder)
+        with suppress(UserError):  # without a plan, records that inherit parameters are left out
+            mmbench.export(folder)
         RecordStore(folder).unused()
     finally:
         path.write_bytes(intact)
@@ -135,8 +139,9 @@ def test_an_integer_beyond_64_bits_gives_no_traceback(file, folder):
         path.write_bytes(sealed(forged, indent=1))
         try:
             mmbench.table(folder)
-            mmbench.export(folder)
-            mmbench.load(folder)
+            with suppress(UserError):
+                mmbench.export(folder)
+                mmbench.load(folder)
             RecordStore(folder).unused()
         except Exception as error:
             raise AssertionError(f"{'.'.join(map(str, way))}: {error!r}") from error

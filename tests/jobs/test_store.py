@@ -17,8 +17,10 @@ import pytest
 from mmbench.commands.outputs import clean
 from mmbench.errors import Status, UserError
 from mmbench.jobs import store as store_module
-from mmbench.jobs.record import BadRecord, is_done, new_record, plain, sealed
-from mmbench.jobs.store import Plan, RecordStore
+from mmbench.jobs.planned import Plan
+from mmbench.jobs.record import is_done, new_record, plain
+from mmbench.jobs.seal import BadRecord, sealed
+from mmbench.jobs.store import RecordStore
 
 
 def done(job, errors=1):
@@ -196,8 +198,9 @@ class TestFoldersThatAreNotOurs:
 HOLDER = """
 import sys, time
 from pathlib import Path
-from mmbench.jobs.record import BadRecord
-from mmbench.jobs.store import Plan, RecordStore
+from mmbench.jobs.seal import BadRecord
+from mmbench.jobs.planned import Plan
+from mmbench.jobs.store import RecordStore
 with RecordStore(Path(sys.argv[1])).locked():
     print("held", flush=True)
     time.sleep(600)

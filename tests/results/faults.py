@@ -18,7 +18,7 @@ import numpy as np
 import pandas as pd
 
 from mmbench.datasets import card_names, load_card
-from mmbench.jobs.store import Key
+from mmbench.jobs.planned import Key
 from mmbench.results.cells import COUNTED, METRIC
 from mmbench.results.compare import Changes, compare
 from mmbench.results.folder import read_reference

@@ -17,8 +17,8 @@ import mmbench.results
 from mmbench.config.plan import plan_of
 from mmbench.config.read import config_of, load_config, to_yaml
 from mmbench.errors import UserError
-from mmbench.jobs.record import BadRecord
-from mmbench.jobs.store import Plan
+from mmbench.jobs.planned import Plan
+from mmbench.jobs.seal import BadRecord
 from mmbench.results.published import (
     published_machines,
     published_tables,

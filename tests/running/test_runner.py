@@ -20,8 +20,9 @@ from helpers.small_run import NO_DATA, make_jobs
 from mmbench.errors import NotEnoughMemory, Status, UserError
 from mmbench.jobs import train
 from mmbench.jobs.job import SelectRef
+from mmbench.jobs.planned import Plan, PlannedCell, key_of
 from mmbench.jobs.record import is_done, new_record
-from mmbench.jobs.store import Plan, PlannedCell, RecordStore, key_of
+from mmbench.jobs.store import RecordStore
 from mmbench.machines import SVM
 from mmbench.running import forecast
 from mmbench.running.local import LocalExecutor

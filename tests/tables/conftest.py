@@ -13,8 +13,10 @@ import pytest
 
 from mmbench.errors import Status
 from mmbench.jobs.job import DatasetRef, Job, SplitRef
-from mmbench.jobs.record import new_record, sealed
-from mmbench.jobs.store import PLAN, Key, Plan, PlannedCell, RecordStore, grouped, key_of
+from mmbench.jobs.planned import Key, Plan, PlannedCell, grouped, key_of
+from mmbench.jobs.record import new_record
+from mmbench.jobs.seal import sealed
+from mmbench.jobs.store import PLAN, RecordStore
 
 
 @dataclass

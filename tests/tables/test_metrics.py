@@ -10,7 +10,7 @@ from sklearn.metrics import confusion_matrix, matthews_corrcoef, roc_auc_score
 from mmbench.config.model import Config
 from mmbench.config.plan import plan_of
 from mmbench.errors import UserError
-from mmbench.jobs.store import Plan
+from mmbench.jobs.planned import Plan
 
 PAIRS = [{"pair": [i, j], "status": "optimal", "extra": {}} for i, j in ((0, 1), (0, 2), (1, 2))]
 

@@ -115,7 +115,7 @@ def draw_figure(name: str, results: Results, output: Path, **options: Any) -> st
     missing, if the experiment has several training sizes that the figure cannot show, or if the
     output cannot be written.
     """
-    from mmbench.jobs.store import write_atomically
+    from mmbench.jobs.disk import write_atomically
 
     figure = find_figure(name)
     if results.sized and not figure.sized:

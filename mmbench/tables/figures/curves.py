@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from mmbench.errors import UserError
-from mmbench.jobs.store import Key
+from mmbench.jobs.planned import Key
 from mmbench.machines import alias_of
 from mmbench.results.cells import KEPT, METRIC
 from mmbench.results.frames import Results

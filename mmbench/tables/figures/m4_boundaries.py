@@ -21,8 +21,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mmbench.errors import UserError
+from mmbench.jobs.planned import grouped
 from mmbench.jobs.record import Record
-from mmbench.jobs.store import grouped
 from mmbench.results.frames import Results
 from mmbench.tables.figures.style import DASHES, PAGE, colour, drawing, looks
 
@@ -85,7 +85,7 @@ def _first_draw(results: Results, name: str) -> dict[str, Record]:
 
 def _decision(results: Results, record: Record, data: Prepared) -> Decision:
     """Train the machine of a record again and return its decision function."""
-    from mmbench.jobs.record import Clock
+    from mmbench.jobs.clock import Clock
     from mmbench.jobs.train import train
 
     chosen, clock = [record.selection["params"]], Clock("warm_up", "training")

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from mmbench.errors import UserError
-from mmbench.jobs.store import Key
+from mmbench.jobs.planned import Key
 from mmbench.results.frames import Results
 from mmbench.results.published import published_rows
 from mmbench.results.statistics import fit_line, pair_points

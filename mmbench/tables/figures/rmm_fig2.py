@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from mmbench.errors import UserError
-from mmbench.jobs.store import Key
+from mmbench.jobs.planned import Key
 from mmbench.results.frames import Results
 from mmbench.tables.build import laid_out
 from mmbench.tables.figures.style import PAGE, colour, data_names, drawing, mark

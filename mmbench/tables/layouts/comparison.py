@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from mmbench.jobs.store import Key, grouped
+from mmbench.jobs.planned import Key, grouped
 from mmbench.results.cells import BELOW_BOUND, BOUND, CONFUSION, METRIC, WORST_CLASS
 from mmbench.results.frames import KernelKey, Results
 from mmbench.results.pairwise import (

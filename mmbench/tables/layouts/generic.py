@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from mmbench.jobs.store import Key
+from mmbench.jobs.planned import Key
 from mmbench.results.cells import BOUND, CONFUSION, METRIC, WORST_CLASS, Row
 from mmbench.results.frames import Results
 from mmbench.results.pairwise import incomplete, sign_of

@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from mmbench.jobs.store import Key
+from mmbench.jobs.planned import Key
 from mmbench.results.cells import METRIC, Row
 from mmbench.results.differences import MIN_SPLITS
 from mmbench.results.frames import Results

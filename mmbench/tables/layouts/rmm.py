@@ -20,7 +20,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from mmbench.jobs.store import Key
+from mmbench.jobs.planned import Key
 from mmbench.results.frames import Results
 from mmbench.results.pairwise import FIRST, disagreements
 from mmbench.results.statistics import mcnemar_p

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from mmbench.jobs.store import Key
+from mmbench.jobs.planned import Key
 from mmbench.results.cells import METRIC, counts
 from mmbench.results.frames import KernelKey, Results
 from mmbench.tables.names import caption_of, notes_of

@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from mmbench.errors import visible
-from mmbench.jobs.record import timestamp
+from mmbench.jobs.clock import timestamp
 from mmbench.results.folder import each
 from mmbench.results.frames import Results
 from mmbench.tables.report.cell import write_cells

@@ -14,8 +14,8 @@ from urllib.parse import quote
 import pandas as pd
 
 from mmbench.errors import FINISHED, Status
+from mmbench.jobs.planned import grouped
 from mmbench.jobs.record import Record
-from mmbench.jobs.store import grouped
 from mmbench.results.cells import ACCURACY, METRIC, Row, routes_text
 from mmbench.tables.blocks import label
 from mmbench.tables.render import csv_text

@@ -12,8 +12,8 @@ from statistics import fmean, stdev
 from textwrap import fill
 from typing import Any, NamedTuple
 
+from mmbench.jobs.planned import Key
 from mmbench.jobs.record import plain
-from mmbench.jobs.store import Key
 from mmbench.results.cells import METRIC
 from mmbench.results.pairwise import split_gaps
 from mmbench.tables.blocks import total_with_search

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from mmbench.jobs.store import Key, grouped
+from mmbench.jobs.planned import Key, grouped
 from mmbench.results.cells import METRIC, rows_of
 from mmbench.results.compare import compare
 from mmbench.results.frames import Results

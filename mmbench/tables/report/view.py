@@ -15,8 +15,10 @@ from typing import Any
 
 from mmbench.datasets import Card, card_names, load_card
 from mmbench.errors import FINISHED, SEVERITY, Status
-from mmbench.jobs.record import BadRecord
-from mmbench.jobs.store import CONFIG, Key, grouped, read_regular
+from mmbench.jobs.disk import read_regular
+from mmbench.jobs.planned import Key, grouped
+from mmbench.jobs.seal import BadRecord
+from mmbench.jobs.store import CONFIG
 from mmbench.results.cells import (
     ALL_IN_BAND,
     METRIC,

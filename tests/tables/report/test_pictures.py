@@ -184,7 +184,7 @@ def test_every_figure_belongs_to_a_report(name) -> None:
 
 def _as_run(name):
     """Return what stands for an experiment with records of that name."""
-    from mmbench.jobs.store import Plan
+    from mmbench.jobs.planned import Plan
     from mmbench.results.frames import Results
 
     return Results(None, Plan(name), None, {})

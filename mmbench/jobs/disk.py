@@ -1,0 +1,90 @@
+"""Files that are written as a whole or not at all, and read only if they are regular and small."""
+
+from __future__ import annotations
+
+import errno
+import os
+import stat
+from collections.abc import Callable
+from contextlib import suppress
+from pathlib import Path
+from typing import IO
+
+from mmbench.jobs.seal import BadRecord
+
+#: Suffix of temporary files; each run starts by deleting the temporary files of killed processes.
+TEMPORARY = ".tmp"
+#: Maximum sizes of a JSON file and of a file of arrays, in bytes; larger files are not read.
+TEXT_BYTES, ARRAYS_BYTES = 2**28, 2**32
+#: Flags of `os.open` that refuse links and prevent waiting; 0 on Windows, which lacks these flags.
+NOFOLLOW, NONBLOCK = getattr(os, "O_NOFOLLOW", 0), getattr(os, "O_NONBLOCK", 0)
+
+
+def write_atomically(path: Path, write: Callable[[IO[bytes]], object]) -> None:
+    """Write a file so that no reader sees an incomplete file, even after a crash.
+
+    `write` is called with the open temporary file. An old file or link at the path of the temporary
+    file is removed first.
+    """
+    temporary = path.with_name(path.name + TEMPORARY)
+    temporary.unlink(missing_ok=True)
+    try:
+        with temporary.open("xb") as file:  # mode x fails if the path exists, even as a link
+            write(file)
+            file.flush()
+            os.fsync(file.fileno())
+        temporary.replace(path)
+    finally:  # the temporary file exists only after an error
+        temporary.unlink(missing_ok=True)
+    sync_folder(path.parent)
+
+
+def write_output(path: Path, write: Callable[[IO[bytes]], object]) -> None:
+    """Write a file that the user names. A link, a device or a pipe, such as /dev/stdout, is kept:
+    its target is written. Any other file is replaced, see `write_atomically`.
+    """
+    if path.is_symlink() or (path.exists() and not path.is_file()):
+        with path.open("wb") as file:
+            write(file)
+    else:
+        write_atomically(path, write)
+
+
+def read_regular(path: Path, most: int = TEXT_BYTES) -> bytes:
+    """Return the content of a regular file.
+
+    Raises
+    ------
+    FileNotFoundError
+        If the file does not exist.
+    BadRecord
+        If the path is a link, if it is not a regular file, or if the file has more than `most`
+        bytes.
+    """
+    try:
+        if path.is_symlink():
+            raise OSError(errno.ELOOP, "a link, which is not followed")
+        with open(os.open(path, os.O_RDONLY | NOFOLLOW | NONBLOCK), "rb") as file:
+            status = os.fstat(file.fileno())
+            if not stat.S_ISREG(status.st_mode):
+                raise OSError(errno.EINVAL, "not a regular file")
+            if status.st_size > most:
+                raise OSError(errno.EFBIG, f"{status.st_size} bytes, more than {most}")
+            return file.read(most)
+    except FileNotFoundError:
+        raise
+    except OSError as error:  # the path may be a folder in place of a file
+        raise BadRecord(f"cannot be read ({error.strerror})") from None
+
+
+def sync_folder(folder: Path) -> None:
+    """Write a folder's entries to disk, so that renames survive a power failure.
+
+    On systems that cannot open folders, this function does nothing.
+    """
+    with suppress(PermissionError):  # Windows cannot open folders
+        descriptor = os.open(folder, os.O_RDONLY)
+        try:
+            os.fsync(descriptor)
+        finally:
+            os.close(descriptor)
