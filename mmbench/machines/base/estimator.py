@@ -36,7 +36,15 @@ from sklearn.utils.validation import (
     validate_data,
 )
 
-from mmbench.allowance import Allowance, allowed, blas_threads_for, delayed, time_is_up, within
+from mmbench.allowance import (
+    Allowance,
+    NoTimeLeft,
+    allowed,
+    blas_threads_for,
+    delayed,
+    time_is_up,
+    within,
+)
 from mmbench.errors import NotEnoughMemory, worst
 from mmbench.kernels import KERNELS, Kernel, variance
 from mmbench.kernels.matrix import (
@@ -284,8 +292,8 @@ class PairwiseClassifier(Declared, Estimator):
         positive(optional=True),
         "Time limit of `fit` in seconds. Before each training, the remaining time is divided "
         "equally among the remaining pairs of classes. A solver returns its best solution at the "
-        "end of its time (see `status` and `gap` in `fits_`); closed forms have no time limit. If "
-        "no time remains for a pair of classes, the larger class is predicted.",
+        "end of its time (see `status` and `gap` in `fits_`). If no time remains for a pair of "
+        "classes or for its matrices, the larger class is predicted.",
     )
 
     _doc_link_module: ClassVar[str] = "mmbench"
@@ -811,7 +819,10 @@ def _train_pair(
     seconds = share and share[0].seconds / share[1]
     # overflow warnings are ignored, since `_store` raises an error if the solution is not finite
     with within(allowed(seconds)) as time, np.errstate(all="ignore"), native_statuses() as native:
-        model = not_begun(problem) if time_is_up() else machine.train(problem)
+        try:
+            model = not_begun(problem) if time_is_up() else machine.train(problem)
+        except NoTimeLeft:
+            model = not_begun(problem)
     if native:
         extra = {**model.fit.extra, "solver_status": worst(native)}
         model = replace(model, fit=replace(model.fit, extra=extra))

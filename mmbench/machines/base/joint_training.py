@@ -1,15 +1,16 @@
 """Base class of machines that train all pairs of classes jointly, with shared model parameters."""
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from mmbench.allowance import allowed, within
+from mmbench.allowance import NoTimeLeft, allowed, within
 from mmbench.kernels.matrix import given_gram
 from mmbench.machines.base.estimator import PairwiseClassifier, row_weights, without_false_bounds
-from mmbench.machines.base.problem import BinaryModel, BinaryProblem, out_of_time
+from mmbench.machines.base.problem import BinaryModel, BinaryProblem, not_begun, out_of_time
 from mmbench.machines.base.voting import class_pairs, pair_rows
 
 
@@ -61,7 +62,14 @@ class JointClassifier(PairwiseClassifier):
             # overflows are ignored, since `_store` raises an error if a solution is not finite
             np.errstate(all="ignore"),
         ):
-            models = machine.train_jointly(JointProblem(data, labels), [{}])[0]
+            try:
+                models = machine.train_jointly(JointProblem(data, labels), [{}])[0]
+            except NoTimeLeft:
+                sides = [
+                    (labels == high).astype(float) - (labels == low)
+                    for low, high in class_pairs(len(self.classes_))
+                ]
+                models = [not_begun(replace(data, y=y)) for y in sides]
         if time.exceeded:
             models = [out_of_time(model) for model in models]
         self.kernels_ = [kernel] * len(models)
