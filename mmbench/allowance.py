@@ -34,6 +34,16 @@ class OutOfTime(Exception):
         return f"{self.done} of {self.planned} trainings of pairs done"
 
 
+class NoTimeLeft(OutOfTime):
+    """The preparation of a training reached the time limit, so that there is no solution."""
+
+    def __init__(self) -> None:
+        super().__init__(0, 1)
+
+    def __str__(self) -> str:
+        return "no solution yet: a matrix of the training takes more time"
+
+
 @dataclass
 class Allowance:
     """Time and memory limits of one computation.
@@ -106,6 +116,19 @@ def time_is_up() -> bool:
         return False
     allowance.exceeded = True
     return True
+
+
+#: Number of arithmetic operations per second that a fast core does not exceed.
+FASTEST = 1e11
+#: Computations with fewer operations are never refused.
+BRIEF = 1e8
+
+
+def check_time(operations: float) -> None:
+    """Raise NoTimeLeft if a computation would end after the time limit even on a fast core."""
+    if operations > BRIEF and operations / FASTEST > time_left():
+        _current.get().exceeded = True
+        raise NoTimeLeft
 
 
 def memory_limit() -> float:

@@ -15,6 +15,8 @@ import numpy as np
 from numpy.typing import DTypeLike, NDArray
 from scipy.sparse import csr_array, issparse
 
+from mmbench.allowance import check_time
+
 KERNELS = ("linear", "poly", "rbf")
 
 #: A normalised ``poly`` kernel (the mean of ``k(x, x)`` is 1) is stored in float32 if its values
@@ -39,6 +41,9 @@ NEAR_EXPONENT = 1e-3
 
 #: The median of the rows is the centre if ``gamma ||m||^2`` exceeds FAR_CENTRE for the mean m.
 FAR_CENTRE = 1e14
+
+#: Number of arithmetic operations per kernel value, for the time limit; an exponential takes most.
+OPERATIONS_PER_VALUE = 100.0
 
 #: Size in bytes of a chunk of distances; a chunk fits in the cache.
 CHUNK_BYTES = 2**18
@@ -187,6 +192,7 @@ def as_distances(out: NDArray, X: Any, Z: Any, gamma: float = np.inf) -> NDArray
     exact = out.dtype == np.float64 and gamma * largest * NEAR_SHARE > NEAR_EXPONENT
     step = max(1, CHUNK_BYTES // max(1, out.itemsize * len(others)))
     for start in range(0, len(out), step):
+        check_time(OPERATIONS_PER_VALUE * (out.size - start * len(others)))
         # the sum x'x + z'z is computed before 2x'z is subtracted, so that entries (i, j) and (j, i)
         # are equal
         part, sums = out[start : start + step], squares[start : start + step, None] + others

@@ -57,6 +57,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.linalg import lapack
 
+from mmbench.allowance import check_time
 from mmbench.kernels import CHUNK_ROWS
 from mmbench.machines.base.estimator import WeightedClassifier, row_weights
 from mmbench.machines.base.parameters import (
@@ -249,6 +250,7 @@ def inverse_kernel(problem: BinaryProblem, D: float) -> Modified | None:
     if s < LEAST_SHIFT * trace or trace < LEAST_EIGENVALUE_RATIO * n * s:
         return None
     matrix[np.diag_indices(n)] += s
+    check_time(float(n) ** 3)
     factor, failed = lapack.dpotrf(matrix, lower=1, overwrite_a=1, clean=0)
     if failed:
         return None

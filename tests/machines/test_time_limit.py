@@ -21,6 +21,7 @@ from mmbench.machines import (
     RSVMMuPlus,
     RSVMPlus,
     SigmaSVM,
+    machine_class,
 )
 from mmbench.machines.base.problem import BinaryProblem, Fit, judged, out_of_time
 
@@ -114,3 +115,14 @@ def test_what_was_solved_when_the_time_was_up_is_optimal():
     fit = Fit(Status.TIME_LIMIT, 1.0, 1.0 - 1e-9, 0.0, 5, 0.0, 3)
     assert judged(fit, 1e-6, 1e-6).status is Status.OPTIMAL
     assert judged(fit, 1e-12, 1e-6).status is Status.TIME_LIMIT
+
+
+@pytest.mark.parametrize("name", ["ldm", "lda", "mempm", "fsvm", "mmrm", "klda", "sigma_svm"])
+def test_the_matrices_of_a_training_count_towards_its_limit(name):
+    X = np.random.default_rng(0).normal(size=(2000, 20))
+    y = (X[:, 0] + 0.5 * X[:, 1] ** 2 > 0.5).astype(int)
+    machine = machine_class(name)(kernel="rbf", time_limit=1e-3)
+    with pytest.warns(ConvergenceWarning, match="ended time_limit: relative gap inf"):
+        fitted = machine.fit(X, y)
+    assert [fit.route for fit in fitted.fits_] == ["not begun"]
+    assert set(fitted.predict(X)) == {0}

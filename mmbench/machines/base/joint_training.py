@@ -7,10 +7,10 @@ from typing import Any, NamedTuple, Self
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from mmbench.allowance import allowed, within
+from mmbench.allowance import NoTimeLeft, allowed, within
 from mmbench.machines.base.estimator import PairwiseClassifier, row_weights
 from mmbench.machines.base.one_vs_one import PairPlan
-from mmbench.machines.base.problem import BinaryModel, BinaryProblem, out_of_time
+from mmbench.machines.base.problem import BinaryModel, BinaryProblem, not_begun, out_of_time
 from mmbench.machines.base.voting import class_pairs, pair_rows
 
 
@@ -55,7 +55,14 @@ class JointClassifier(PairwiseClassifier):
         with within(allowed(self.time_limit)) as time, np.errstate(all="ignore"):
             data = replace(plan.problem(0), classes=tuple(self.classes_))
             machine: Any = plan.machines[0]
-            models = machine.train_jointly(JointProblem(data, plan.labels), [{}])[0]
+            try:
+                models = machine.train_jointly(JointProblem(data, plan.labels), [{}])[0]
+            except NoTimeLeft:
+                sides = [
+                    (plan.labels == high).astype(float) - (plan.labels == low)
+                    for low, high in class_pairs(len(self.classes_))
+                ]
+                models = [not_begun(replace(data, y=y)) for y in sides]
         return [out_of_time(model) for model in models] if time.exceeded else models
 
 

@@ -18,7 +18,7 @@ from joblib import Parallel, effective_n_jobs
 from numpy.typing import NDArray
 from scipy.linalg import eigvalsh
 
-from mmbench.allowance import Allowance, allowed, delayed, time_is_up, within
+from mmbench.allowance import Allowance, NoTimeLeft, allowed, delayed, time_is_up, within
 from mmbench.errors import NotEnoughMemory, worst
 from mmbench.kernels import Kernel
 from mmbench.kernels.matrix import is_semidefinite, part_of
@@ -108,7 +108,10 @@ def train_pair(machine: PairwiseClassifier, problem: BinaryProblem, share: Share
     seconds = share and share[0].seconds / share[1]
     # overflow warnings are ignored, since a solution that is not finite raises an error later
     with within(allowed(seconds)) as time, np.errstate(all="ignore"), native_statuses() as native:
-        model = not_begun(problem) if time_is_up() else machine.train(problem)
+        try:
+            model = not_begun(problem) if time_is_up() else machine.train(problem)
+        except NoTimeLeft:
+            model = not_begun(problem)
     if native:
         extra = {**model.fit.extra, "solver_status": worst(native)}
         model = replace(model, fit=replace(model.fit, extra=extra))

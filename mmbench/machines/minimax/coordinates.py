@@ -18,6 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.linalg import blas, cho_solve, cholesky, eigh, lapack, qr, solve_triangular
 
+from mmbench.allowance import check_time
 from mmbench.kernels import Kernel
 from mmbench.machines.base.estimator import row_weights
 from mmbench.machines.base.problem import BinaryModel, BinaryProblem
@@ -154,6 +155,7 @@ def diagonalise(
             return data(none, none, free), carry
     else:
         total[np.diag_indices_from(total)] += both
+        check_time(float(rows.shape[0]) * rows.shape[1] ** 2)
         factor = cholesky(total, lower=True, overwrite_a=True, check_finite=False)
 
         def whitened(part: NDArray) -> NDArray:
@@ -173,6 +175,7 @@ def diagonalise(
     matrix[np.diag_indices_from(matrix)] = share
     for side, factor in zip(sides, (1.0 - share, -share), strict=True):
         matrix = _add_covariance(matrix, rows, side, factor)
+    check_time(9.0 * len(matrix) ** 3)
     values, vectors = eigh(matrix, driver="evr", overwrite_a=True, check_finite=False)
     del matrix
     rows, carry = _changed(rows, lambda part: part @ vectors), carry @ vectors
@@ -195,6 +198,7 @@ def _add_covariance(matrix: NDArray, rows: Rows, side: NDArray, factor: float) -
     """Add `factor` times a class covariance to the lower triangle of `matrix`, in place."""
     mean, factor, members = _mean(rows, side), factor / float(side.sum()), np.flatnonzero(side)
     for own in blocks(len(members), rows.shape[1]):
+        check_time(float(len(members) - own.start) * rows.shape[1] ** 2)
         part = rows[members[own]] - mean
         part *= np.sqrt(side[members[own]])[:, None]
         matrix = blas.dsyrk(factor, part.T, beta=1, c=matrix, lower=True, overwrite_c=True)
@@ -333,6 +337,7 @@ def pivoted_cholesky(gram: NDArray) -> tuple[NDArray, NDArray]:
     array([2, 0], dtype=int32)
     """
     # the transpose converts a symmetric matrix to column-major order without a copy
+    check_time(len(gram) ** 3 / 3)
     triangle, order, rank, _ = lapack.dpstrf(gram.T, lower=1, overwrite_a=1)
     factor = np.empty((len(gram), rank))
     factor[order - 1] = np.tril(triangle[:, :rank])

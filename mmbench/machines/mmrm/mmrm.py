@@ -67,6 +67,7 @@ from mmbench.machines.mmrm.certificate import (
     CONSTANT_DECISION_RANGE,
     CertifiedSolution,
     best,
+    certify,
     constant_solution,
     recertified,
     trivial_if_constant,
@@ -423,6 +424,8 @@ def solve_kernel(
     """Solve (30) by the first route that reaches the tolerance or a negative objective value."""
     solutions: list[CertifiedSolution] = []
     for route in _routes(program, guess, solver):
+        if time_is_up():
+            break
         if route == "whole":
             solution = solve_whole(program, guess, tol)
         elif route == "interior":
@@ -432,8 +435,10 @@ def solve_kernel(
         if solution.status is Status.OPTIMAL or solution.value < -tol:
             return solution
         solutions.append(solution)
-        if time_is_up():
-            break
+    if time_is_up():
+        b = float(program.y[0] * (guess.margins[0] - program.forward(guess.u)[0]))
+        lam = np.zeros(len(program.y))
+        solutions.append(certify(program, guess.u, b, lam, tol, 0, "warm start"))
     return best(program, solutions, tol)
 
 

@@ -24,6 +24,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
+from mmbench.allowance import time_is_up
 from mmbench.errors import Status
 from mmbench.machines.mmrm.certificate import CertifiedSolution, certify, value_of
 from mmbench.machines.mmrm.interior import UNBOUNDED_VALUE, LpInteriorPoint, first_iterate
@@ -163,6 +164,9 @@ class RestrictedProgram:
         converged = False
         for tol in FINE_TOLERANCES:
             reached = iterate.run(tol)
+            if time_is_up():
+                self.iterations += iterate.iterations
+                return self._extended(iterate)
             partition = partition_of(iterate, self.rows, self.columns)
             vertex = solve_vertex(self.program, partition)
             optimal = vertex is not None and vertex.is_optimum(

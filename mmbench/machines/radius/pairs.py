@@ -26,6 +26,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from mmbench.allowance import check_time
 from mmbench.errors import Status
 from mmbench.machines.base.threshold import balanced, best_bias
 from mmbench.machines.svm import svm_dual
@@ -235,6 +236,7 @@ def far_pairs(points: NDArray, above: float, most: int) -> tuple[NDArray, NDArra
     points, squares = points[order], squares[order]
     values, partners = np.empty(len(order)), np.empty(len(order), dtype=np.intp)
     for start in range(0, len(order), CHUNK):
+        check_time(float(len(order) - start) ** 2 * points.shape[1])
         stop = min(start + CHUNK, len(order))
         half = squares[start:stop, None] + squares[start:]
         half -= points[start:stop] @ points[start:].T

@@ -21,7 +21,7 @@ from mmbench.compiled import compiled
 from mmbench.kernels import Kernel
 from mmbench.kernels.matrix import KernelRows, LazyGram, read_row
 from mmbench.solvers.svm_dual.qp import ROUNDING_FACTOR, SUM_ROUNDING, UNRESOLVED_TOLERANCES
-from mmbench.solvers.svm_dual.smo import PATIENCE, NEWTON_BUDGET, descend
+from mmbench.solvers.svm_dual.smo import NEWTON_BUDGET, PATIENCE, descend
 
 #: Rounding unit of double precision.
 EPSILON = 2.0**-52
