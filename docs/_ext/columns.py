@@ -17,7 +17,7 @@ class Columns(SphinxDirective):
 
     def run(self) -> list[nodes.Node]:
         """Return the table."""
-        rows = [(f"`{c.name}`", c.kind, c.unit, c.about) for c in columns(self.arguments[0])]
+        rows = [(f"`{name}`", *entry) for name, entry in columns(self.arguments[0]).items()]
         return parsed_table(self, ("column", "type", "unit", "meaning"), rows)
 
 

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from mmbench.jobs.planned import Key, PlannedCell, grouped
-from mmbench.results.cells import as_cells, marked, rows_of
+from mmbench.results.cells import as_cells, marked
 from mmbench.results.columns import typed
 from mmbench.results.folder import facts_of
 from mmbench.results.frames import Results
@@ -107,55 +107,39 @@ def _joined(host: Results, guest: Results) -> tuple[Results, bool] | None:
     places = grouped(
         (key._replace(machine="", kernel="", degree=None), key) for key in host.by_cell
     )
-    keys: dict[Key, list[Key]] = {}
-    moved: dict[Key, Splits] = {}
+    moved: dict[Key, tuple[Key, Splits]] = {}  # by the key in the host: key and splits there
     differs: list[str] = []
     for key in guest.by_cell:
-        foreign = key.machine in guest.foreign
-        at = [
-            place
-            for place in dict.fromkeys(
-                found._replace(machine="")
-                for found in places.get(key._replace(machine="", kernel="", degree=None), ())
-            )
-            if foreign or (place.kernel, place.degree) == (key.kernel, key.degree)
-        ]
-        for place in at:
-            splits, fault = _common(host, place, guest, key)
-            if fault:
-                differs.append(f"{own[key.machine][1]} on {key.dataset}: {fault}")
-            else:
-                target = place._replace(machine=own[key.machine][0])
-                keys.setdefault(key, []).append(target)
-                moved[target] = splits
-    if not keys:
+        found = places.get(key._replace(machine="", kernel="", degree=None), ())
+        for place in dict.fromkeys(at._replace(machine="") for at in found):
+            if key.machine in guest.foreign or place[1:3] == key[1:3]:
+                splits, fault = _common(host, place, guest, key)
+                if fault:
+                    differs.append(f"{own[key.machine][1]} on {key.dataset}: {fault}")
+                else:
+                    moved[place._replace(machine=own[key.machine][0])] = key, splits
+    if not moved:
         return None
     labels = {**host.plan.labels, **dict(own.values())}
     cells = [
-        PlannedCell(
-            target, max(c.n_splits for c in host.plan.cells if c.key.dataset == key.dataset)
-        )
-        for key, targets in keys.items()
-        for target in targets
+        PlannedCell(at, max(c.n_splits for c in host.plan.cells if c.key.dataset == at.dataset))
+        for at in moved
     ]
     remark = f"From {guest.folder}: {', '.join(dict.fromkeys(label for _, label in own.values()))}."
     lost = f" Left out, since data or splits differ: {'; '.join(differs)}." if differs else ""
     joined = replace(
         host,
         plan=replace(host.plan, cells=(*_planned(host), *cells), labels=labels),
-        splits=_splits(host, guest, keys, moved),
+        splits=_splits(host, guest, moved),
         remarks=(*host.remarks, remark + lost),
-        stored=None if host.stored is None else _cells(host.stored, guest, keys, own),
+        stored=None if host.stored is None else _cells(host.stored, guest, moved, own),
         guests=(*host.guests, guest),
         guest_rows={
-            target: guest.row_counts[key]
-            for key, targets in keys.items()
-            for target in targets
-            if key in guest.row_counts
+            at: guest.row_counts[key] for at, (key, _) in moved.items() if key in guest.row_counts
         },
         foreign=host.foreign | {own[name][0] for name in guest.foreign if name in own},
     )
-    return joined, len(keys) == len(guest.by_cell)
+    return joined, len({key for key, _ in moved.values()}) == len(guest.by_cell)
 
 
 def _planned(host: Results) -> Iterable[PlannedCell]:
@@ -183,38 +167,34 @@ def _common(host: Results, place: Key, guest: Results, key: Key) -> tuple[Splits
     return known, f"{unknown} of {len(own)} splits are others" if unknown else ""
 
 
-def _splits(
-    host: Results, guest: Results, keys: Mapping[Key, Sequence[Key]], moved: Mapping[Key, Splits]
-) -> pd.DataFrame:
+def _splits(host: Results, guest: Results, moved: Mapping[Key, tuple[Key, Splits]]) -> pd.DataFrame:
     import pandas as pd
 
-    rows: list[dict[str, Any]] = []
-    for key, targets in keys.items():
-        for target in targets:
-            for row in guest.by_cell[key]:
-                at = dict(
-                    zip(("repeat", "fold", "seed"), moved[target][row.split_hash], strict=True)
-                )
-                values = {name: value for name, value in row._asdict().items() if name != "Index"}
-                rows.append({**values, **target._asdict(), **at})
-    return pd.concat([host.splits, typed("splits", pd.DataFrame(rows))], ignore_index=True)
+    parts = [host.splits]
+    for target, (key, known) in moved.items():
+        own = guest.splits.loc[[row.Index for row in guest.by_cell[key]]]
+        at = pd.DataFrame([known[h] for h in own.split_hash], own.index, ["repeat", "fold", "seed"])
+        parts.append(typed("splits", own.assign(**target._asdict(), **at)))
+    return pd.concat(parts, ignore_index=True)
 
 
 def _cells(
     stored: pd.DataFrame,
     guest: Results,
-    keys: Mapping[Key, Sequence[Key]],
+    moved: Mapping[Key, tuple[Key, Splits]],
     own: Mapping[str, tuple[str, str]],
 ) -> pd.DataFrame:
     """Return the stored cells of both, and the totals of the guest's machines."""
     import pandas as pd
 
-    totals = {Key("", "", None, name): [Key("", "", None, new)] for name, (new, _) in own.items()}
-    rows, targets = list[dict[str, Any]](), list[Key]()
-    for row in rows_of(guest.cells):
-        for target in {**keys, **totals}.get(row.key, ()):
-            values = {n: v for n, v in row._asdict().items() if n not in ("Index", "key")}
-            rows.append({**values, **target._asdict(), "experiment": guest.name})
-            targets.append(target)
-    more = typed("cells", pd.DataFrame(rows)).assign(key=pd.Series(targets, dtype=object))
-    return marked(pd.concat([stored, more], ignore_index=True))
+    pairs = [(target, key) for target, (key, _) in moved.items()]
+    total = Key("", "", None, "")
+    names = ((new, old) for old, (new, _) in own.items())
+    pairs += [(total._replace(machine=a), total._replace(machine=b)) for a, b in names]
+    parts = [stored]
+    for target, key in pairs:
+        rows = guest.cells[guest.cells.key == key]
+        targets = pd.Series([target] * len(rows), rows.index, dtype=object)
+        moved_rows = rows.assign(**target._asdict(), experiment=guest.name)
+        parts.append(typed("cells", moved_rows).assign(key=targets))
+    return marked(pd.concat(parts, ignore_index=True))

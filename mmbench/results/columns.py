@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from functools import cache
 from importlib.resources import files
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -23,28 +23,24 @@ DTYPES["flag"] = "boolean"
 FRAMES = ("splits", "rows", "pairs", "cells")
 
 
-class DeclaredColumn(NamedTuple):
-    """The declaration of a column."""
-
-    name: str
-    kind: str
-    unit: str
-    about: str
-
-
 @cache
-def columns(frame: str) -> tuple[DeclaredColumn, ...]:
-    """Return the declared columns of a frame, in order."""
+def columns(frame: str) -> dict[str, tuple[str, str, str]]:
+    """Return type, unit and meaning of the declared columns of a frame, by name and in order."""
     import yaml
 
     text = files("mmbench.results").joinpath("columns.yaml").read_text("utf-8")
     declared = yaml.load(text, getattr(yaml, "CSafeLoader", yaml.SafeLoader))[frame]
-    return tuple(DeclaredColumn(name, *entry) for name, entry in declared.items())
+    return {name: tuple(entry) for name, entry in declared.items()}
 
 
 def names(frame: str) -> list[str]:
     """Return the names of the columns of a frame, in order."""
-    return [column.name for column in columns(frame)]
+    return list(columns(frame))
+
+
+def json_names(frame: str) -> list[str]:
+    """Return the names of the columns of a frame that are JSON in files."""
+    return [name for name, (kind, *_) in columns(frame).items() if kind == "json"]
 
 
 def typed(frame: str, table: pd.DataFrame) -> pd.DataFrame:
@@ -54,7 +50,7 @@ def typed(frame: str, table: pd.DataFrame) -> pd.DataFrame:
     """
     import pandas as pd
 
-    kinds = {column.name: column.kind for column in columns(frame)}
+    kinds = {name: kind for name, (kind, *_) in columns(frame).items()}
     others = [name for name in table if name not in kinds]
     made = dict[Any, Any]()
     for name, kind in kinds.items():

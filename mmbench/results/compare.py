@@ -39,9 +39,8 @@ from mmbench.jobs.planned import Key, grouped
 from mmbench.jobs.record import plain
 from mmbench.results.cells import COUNTED, METRIC, MISSING, SELECTED, Row, rows_of
 from mmbench.results.columns import names, typed
-from mmbench.results.differences import Difference, difference
 from mmbench.results.frames import Results
-from mmbench.results.pairwise import counts_of, split_rule
+from mmbench.results.pairwise import paired
 from mmbench.results.statistics import z_value
 
 __all__ = ["Changes"]
@@ -372,7 +371,9 @@ class _Comparison:
 
     def _chance(self, key: Key, splits: _Splits) -> dict[str, Any]:
         """Return the test of the difference in accuracy of a cell."""
-        own = difference_between(self.before, self.after, key, splits.done)
+        rows = [(new, old) for old, new in splits.done]
+        gaps = [new.accuracy_pct - old.accuracy_pct for new, old in rows]
+        own = paired((self.after, key), (self.before, key), rows, gaps)
         z = z_value(0.0, own.d, own.se) if own.tested else None
         return {
             "se": own.se,
@@ -466,23 +467,6 @@ class _Splits:
         units = [100 / (old.n_test or 1) if name == METRIC else 1.0 for old, _ in self.pairs]
         sums = math.hypot(*(se * unit for se, unit in zip(self.se, units, strict=True)))
         return NOISE_SE * sums / len(self.pairs)
-
-
-def difference_between(
-    before: Results, after: Results, key: Key, pairs: Sequence[tuple[Row, Row]]
-) -> Difference:
-    """Return the difference in accuracy of a cell between two results: the later minus the earlier.
-
-    `pairs` contains the rows of the frame ``splits`` that both results have, the earlier first.
-    """
-    gaps = [new.accuracy_pct - old.accuracy_pct for old, new in pairs]
-    n_train, n_test = ([getattr(old, part) for old, _ in pairs] for part in ("n_train", "n_test"))
-    rule = split_rule(before, key, len(pairs), fmean(n_train), fmean(n_test))
-    turned = [(new, old) for old, new in pairs]
-    counts = counts_of((after, key), (before, key), turned)
-    if ratio := before.plan.test_to_train:  # rows that `max_train` leaves out overlap as well
-        n_train = [n / ratio for n in n_test]
-    return difference(gaps, n_train, n_test, rule=rule, **counts)
 
 
 def _by_dataset(results: Results, columns: Sequence[str]) -> dict[str, set[tuple]]:

@@ -28,7 +28,7 @@ from mmbench.jobs.record import Record, plain
 from mmbench.jobs.seal import BadRecord
 from mmbench.jobs.store import CONFIG, PLAN, RecordStore
 from mmbench.results.cells import marked, rows_of
-from mmbench.results.columns import columns, names, typed
+from mmbench.results.columns import json_names, names, typed
 from mmbench.results.frames import Results
 from mmbench.results.pairwise import pair_frame
 from mmbench.results.splits import split_row
@@ -294,11 +294,8 @@ def _read_frame(frame: str, path: Path, needed: Iterable[str]) -> pd.DataFrame:
     }:
         raise ValueError(f"no column {min(lost)}")
     table = typed(frame, table)
-    for column in columns(frame):
-        if column.kind == "json":
-            table[column.name] = [
-                json.loads(value) if value else None for value in table[column.name]
-            ]
+    for name in json_names(frame):
+        table[name] = [json.loads(value) if value else None for value in table[name]]
     return table
 
 
@@ -323,10 +320,8 @@ def as_text(frame: str, table: pd.DataFrame, foreign: Iterable[str] = ()) -> pd.
     classifiers of other packages.
     """
     table = table.copy()
-    for column in columns(frame):
-        if column.kind == "json":
-            values = table[column.name]
-            table[column.name] = ["" if v is None or v == "" else _json(v) for v in values]
+    for name in json_names(frame):
+        table[name] = ["" if v is None or v == "" else _json(v) for v in table[name]]
     if "machine" in table:
         table["kernel"] = table.kernel.mask(table.machine.isin(list(foreign)), "")
     return table

@@ -176,10 +176,25 @@ def _difference(results: Results, first: Key, second: Key, metric: str) -> Diffe
         return None
     rows = [(sides[0][at], sides[1][at]) for at in common]
     gaps = [values[0][at] - values[1][at] for at in common]
-    n_train, n_test = ([getattr(a, part) for a, _ in rows] for part in ("n_train", "n_test"))
-    rule = split_rule(results, first, len(common), fmean(n_train), fmean(n_test))
-    counts = counts_of((results, first), (results, second), rows) if metric == METRIC else {}
-    if ratio := results.plan.test_to_train:  # rows that `max_train` leaves out overlap as well
+    return paired((results, first), (results, second), rows, gaps, metric)
+
+
+def paired(
+    first: tuple[Results, Key],
+    second: tuple[Results, Key],
+    rows: Sequence[tuple[Row, Row]],
+    gaps: Sequence[float],
+    metric: str = METRIC,
+) -> Difference:
+    """Return the difference between two cells, of one or of two results, on their common splits.
+
+    `rows` contains the splits of both cells, and `gaps` the difference of the metric on each. The
+    second results state the rule of the splits.
+    """
+    n_train, n_test = ([getattr(b, part) for _, b in rows] for part in ("n_train", "n_test"))
+    rule = split_rule(*second, len(rows), fmean(n_train), fmean(n_test))
+    counts = counts_of(first, second, rows) if metric == METRIC else {}
+    if ratio := second[0].plan.test_to_train:  # rows that `max_train` leaves out overlap as well
         n_train = [n / ratio for n in n_test]
     return difference(gaps, n_train, n_test, rule=rule, **counts)
 

@@ -57,7 +57,7 @@ COLUMNS = [
     "in_band",
 ]
 STAGES = ("selection", "training", "test")
-NOT_RUN = "not run"
+NOT_RUN = "not_run"
 #: An unfinished cell counts if at least this number of splits was run.
 ENOUGH = 10
 

@@ -460,8 +460,9 @@ def counted(found: Sequence[Verdict], machine: str, side: int) -> str:
 
 def reading(name: str, machine: str, kernel: str, degree: int | None = None) -> float:
     """Return the measured value of a machine in a reading of a paper's protocol."""
-    rows = pd.read_csv(REFERENCE / "readings.csv").query("reading == @name and machine == @machine")
-    rows = rows[(rows.kernel == kernel) & (rows.degree.fillna(0) == (degree or 0))]
+    rows = pd.read_csv(REFERENCE / "readings.csv")
+    rows = rows[(rows.reading == name) & (rows.machine == machine) & (rows.kernel == kernel)]
+    rows = rows[rows.degree.fillna(0) == (degree or 0)]
     (value,) = rows.measured
     return float(value)
 
