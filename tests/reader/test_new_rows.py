@@ -9,19 +9,21 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from mmbench.datasets import DatasetRef, UserTable, load_dataset
-from mmbench.datasets.user.transformer import TableColumns
+from mmbench.datasets import Dataset, DatasetRef, load_dataset
+from mmbench.reader.keys import FileOptions
+from mmbench.reader.table_columns import TableColumns
 
 STEPS = (("impute", "median"), ("one_hot", None))
 
 
-def read(folder, text: str, **keys):
+def read(folder, text: str, **keys) -> tuple[Dataset, TableColumns]:
     """Return the data set of a CSV file and the columns that a model keeps."""
     (folder / "my.csv").write_text(text)
-    table = UserTable(path=str(folder / "my.csv"), target="kind", **keys)
-    ref = DatasetRef("my", table.source, table.target, STEPS, (), table.pairs())
-    data = load_dataset(ref, store=folder / "store")
-    return data, TableColumns(data.columns, ref.options)
+    options = FileOptions.model_validate(keys).pairs()
+    data = load_dataset(
+        DatasetRef("my", str(folder / "my.csv"), "kind", STEPS, (), options), store=folder / "store"
+    )
+    return data, data.table
 
 
 WORDS = "age , the  colour,q,kind\n1,red ,?,x\n?,blue,u,y\n3, red,v,x\n4,NA,u ,y\n"
