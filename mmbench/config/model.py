@@ -23,7 +23,6 @@ from pydantic import (
     PlainSerializer,
     PlainValidator,
     PrivateAttr,
-    SerializationInfo,
     SerializerFunctionWrapHandler,
     model_serializer,
     model_validator,
@@ -127,10 +126,8 @@ class DatasetEntry(Strict):
         return entry
 
     @model_serializer(mode="wrap")
-    def _beside_table(
-        self, handler: SerializerFunctionWrapHandler, info: SerializationInfo
-    ) -> dict[str, Any]:
-        return {**self.table.model_dump(exclude_defaults=info.exclude_defaults), **handler(self)}
+    def _beside_table(self, handler: SerializerFunctionWrapHandler) -> dict[str, Any]:
+        return {**self.table.model_dump(exclude_defaults=True), **handler(self)}
 
     @classmethod
     def __get_pydantic_json_schema__(cls, core: Any, handler: GetJsonSchemaHandler) -> Any:

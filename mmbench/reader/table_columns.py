@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 from mmbench.errors import listed
 from mmbench.reader.advice import cell_name, setting
 from mmbench.reader.file_text import WHOLE, is_number, to_labels
-from mmbench.reader.formats import MISSING_WORDS, as_text
+from mmbench.reader.formats import MISSING_WORDS, DenseTable, as_text
 from mmbench.reader.keys import FileOptions
 from mmbench.reader.text_tables import (
     as_pandas,
@@ -214,45 +214,52 @@ class Reading(NamedTuple):
 class Seen:
     """A feature column, and what the file and the options state about it."""
 
-    column: pd.Series
+    table: DenseTable
+    name: str
     options: FileOptions
-    #: Categories that the file and the options state, None if they don't list the column.
-    declared: tuple[str, ...] | None
+    #: Categories that the options state, () if they only list the column, otherwise None.
     stated: tuple[str, ...] | None
-    #: Whether the file distinguishes words from numbers, and the column contains words.
-    is_text: bool
-    #: Kind of content, such as lists, that is neither numbers nor words.
-    unusable: str
+
+    @property
+    def column(self) -> pd.Series:
+        """Cells of the column, without missing values."""
+        return self.table.frame[self.name].dropna()
+
+    @property
+    def declared(self) -> tuple[str, ...] | None:
+        """Categories that the file declares, without the words for a missing value, or None."""
+        own, missing = self.table.nominal.get(self.name), self.options.missing or ()
+        return own and tuple(word for word in own if word not in missing)
 
     @cached_property
     def words(self) -> list[Any]:
         """Distinct values."""
-        return self.column.dropna().unique().tolist()
+        return self.column.unique().tolist()
 
     @property
     def distinct(self) -> bool:
         """Whether no word is repeated, in sufficiently many rows."""
-        return len(self.words) >= max(self.column.count(), FEWEST_NAMED)
+        return len(self.words) >= max(len(self.column), FEWEST_NAMED)
 
     @cached_property
     def doubts(self) -> list[str]:
         """Reasons to read a column of many words as numbers."""
         if not self.distinct and len(self.words) <= MOST_CATEGORIES:
             return []
-        declared = self.declared is not None or self.is_text
+        declared = self.name in {*self.table.nominal, *self.table.text}
         return misread(self.column, self.options, declared)
 
     def fault(self, content: str, word: object) -> Reading:
         """Return the reading of a column that cannot be categories."""
-        message = f"column {self.column.name!r} contains {content} such as {str(word)!r}"
+        message = f"column {self.name!r} contains {content} such as {str(word)!r}"
         return Reading(fault=self.doubts[0] if self.doubts else message)
 
 
 def _not_cells(seen: Seen) -> Reading | None:
-    if not seen.unusable:
+    if (kind := seen.table.unusable.get(seen.name)) is None:
         return None
-    content = f"contains {seen.unusable}, neither numbers nor categories"
-    raise ValueError(about(seen.column.name, content, seen.options))
+    content = f"contains {kind}, neither numbers nor categories"
+    raise ValueError(about(seen.name, content, seen.options))
 
 
 def _listed_as_categorical(seen: Seen) -> Reading | None:
@@ -264,10 +271,10 @@ def _numbers(seen: Seen) -> Reading | None:
 
     if seen.declared is not None:
         return None
-    may_be_words = seen.options.categorical == "auto" or seen.is_text
-    if not may_be_words or is_numeric_dtype(seen.column):
+    may_be_words = seen.options.categorical == "auto" or seen.name in seen.table.text
+    if not may_be_words or is_numeric_dtype(seen.table.frame[seen.name]):
         return Reading()
-    cells = seen.column.dropna().drop_duplicates()
+    cells = seen.column.drop_duplicates()
     return Reading() if read_numbers(cells, seen.options).notna().all() else None
 
 
@@ -308,7 +315,7 @@ def readings(columns: Sequence[Seen]) -> tuple[dict[str, Reading], list[str]]:
 
     Raises ValueError about all columns that have too many categories, or mostly dates or times.
     """
-    read = {seen.column.name: next(filter(None, (s(seen) for s in CHAIN))) for seen in columns}
+    read = {seen.name: next(filter(None, (s(seen) for s in CHAIN))) for seen in columns}
     options = columns[0].options if columns else FileOptions()
     keep = setting("categorical", [name for name, reading in read.items() if reading != Reading()])
     if faults := {name: reading.fault for name, reading in read.items() if reading.fault}:

@@ -121,7 +121,9 @@ def read_table(
     table, dropped = _labelled(table, filled, options)
     frame, label = table.frame, table.target
     names, remarks = _chosen(table, options)
-    read, left_out = readings(_seen(table, names, options))
+    given = () if options.categorical == "auto" else options.categorical
+    stated = {column_name(c, list(frame), "categorical column"): v for c, v in given}
+    read, left_out = readings([Seen(table, name, options, stated.get(name)) for name in names])
     remarks += left_out
     if not read:
         no_features = f"there is no feature column besides the target {label!r}"
@@ -162,21 +164,6 @@ def read_table(
         rows=np.asarray(frame.index),
         labelled=filled.index.isin(frame.index),
     )
-
-
-def _seen(table: DenseTable, names: Sequence[str], options: FileOptions) -> list[Seen]:
-    """Return the feature columns with what the file and the options state about them."""
-    every, missing = list(table.frame.columns), options.missing or ()
-    declared = {n: tuple(v for v in own if v not in missing) for n, own in table.nominal.items()}
-    given = () if options.categorical == "auto" else options.categorical
-    stated = {column_name(c, every, "categorical column"): v for c, v in given}
-    return [
-        Seen(
-            *(table.frame[name], options, declared.get(name), stated.get(name)),
-            *(name in table.text, table.unusable.get(name, "")),
-        )
-        for name in names
-    ]
 
 
 def _column(frame: pd.DataFrame, column: Column) -> pd.Series:
