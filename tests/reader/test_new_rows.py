@@ -77,6 +77,15 @@ def test_stated_words_for_a_missing_value_are_those_of_the_training(tmp_path):
 
 
 @pytest.mark.filterwarnings("error")
+def test_whole_numbers_as_categories_are_those_of_the_training(tmp_path):
+    text = "c,kind\n1.0,x\n2,y\n1,x\n"
+    data, rows = read(tmp_path, text, categorical=["c"])
+    assert data.columns == {"c": ("1", "2")}
+    for frame in (pd.read_csv(io.StringIO(text), dtype=str), pd.read_csv(io.StringIO(text))):
+        assert rows.transform(frame).tolist() == data.X.tolist() == [[0], [1], [0]]
+
+
+@pytest.mark.filterwarnings("error")
 def test_categories_with_blanks_in_a_parquet_file_stay_apart():
     rows = TableColumns({"c": ("red", "red ")})
     assert rows.transform([["red "], ["red"], [" red"]]).tolist() == [[1], [0], [0]]
