@@ -199,7 +199,7 @@ def certify_file(
 
     from mmbench.commands.easy import data_of, experiment_of
     from mmbench.config.read import config_of
-    from mmbench.datasets.user.keys import inner_path
+    from mmbench.reader.keys import inner_path
 
     if not path.is_file():
         raise UserError(f"{path}: no such file")

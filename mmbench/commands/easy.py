@@ -14,11 +14,11 @@ from scipy.sparse import issparse
 
 from mmbench.commands.options import Say, options_of, to_stderr
 from mmbench.commands.run import run
-from mmbench.datasets.parsers.arff_files import as_pandas, neither, without_bytes
-from mmbench.datasets.parsers.text_files import is_number
 from mmbench.errors import UserError, converted, listed
 from mmbench.jobs.disk import write_atomically
 from mmbench.jobs.store import CONFIG
+from mmbench.reader.file_text import is_number
+from mmbench.reader.text_tables import as_pandas, neither, without_bytes
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -161,7 +161,7 @@ def config_for(
 def data_of(config: Config) -> Dataset:
     """Return the only data set of a configuration."""
     from mmbench.datasets import load_dataset
-    from mmbench.datasets.user.keys import SVMLIGHT, inner_path
+    from mmbench.reader.keys import SVMLIGHT, inner_path
 
     (entry,) = config.datasets
     # `load_dataset` checks the preprocessing steps but does not apply them; most steps would refuse
@@ -173,7 +173,7 @@ def data_of(config: Config) -> Dataset:
 def _for_sparse(config: Config, say: Say) -> Config:
     """Return a configuration without steps and machines that need dense rows."""
     from mmbench.config.plan import need_dense_rows
-    from mmbench.datasets.user.table_columns import KEEP_ZEROS
+    from mmbench.datasets.user_tables import KEEP_ZEROS
 
     (entry,), machines = config.datasets, config.machines
     if {step for step, _ in config.steps_of(entry)} - {*KEEP_ZEROS}:
@@ -191,7 +191,7 @@ def _for_classes(config: Config, y: NDArray, say: Say) -> Config:
     If a random training subset would contain too few rows of a class, the maximum number of
     training rows is replaced by a maximum number per class.
     """
-    from mmbench.datasets.parsers.arff_files import in_yaml
+    from mmbench.reader.advice import in_yaml
 
     (entry,), protocol = config.datasets, config.protocol
     if protocol.test.rule != "kfold":
@@ -239,8 +239,8 @@ def experiment_of(
     from mmbench.config.files import load_yaml
     from mmbench.config.read import config_of
     from mmbench.datasets import card_names
-    from mmbench.datasets.user.formats import read_file
-    from mmbench.datasets.user.keys import inner_path, knows_target, no_file
+    from mmbench.reader.formats import read_file
+    from mmbench.reader.keys import inner_path, knows_target, no_file
 
     if not path.is_file():
         raise UserError(no_file(str(path), path))
@@ -255,7 +255,7 @@ def experiment_of(
     if not knows_target(str(path)):
         data |= {"categorical": "auto", "target": str(target)}
         if target is None or number:
-            options = config_of(content, Path(path.name), overrides).datasets[0]
+            options = config_of(content, Path(path.name), overrides).datasets[0].table
             with converted(str(path), ValueError):
                 columns = list(read_file(path, options, -1).frame.columns)  # type: ignore[union-attr]
         if target is None:

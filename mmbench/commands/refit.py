@@ -87,9 +87,9 @@ def refit(
     >>> model.predict(X)  # doctest: +SKIP
     """
     from sklearn.pipeline import Pipeline
+    from sklearn.preprocessing import FunctionTransformer
 
     from mmbench.datasets import load_dataset, make_preprocess
-    from mmbench.datasets.user.transformer import TableColumns
     from mmbench.machines.base.foreign import ForeignClassifier
 
     records = _records(Path(results), machine, dataset, kernel)
@@ -108,7 +108,7 @@ def refit(
         choice = middle([choice_of(record.selection) for record in records])
     fitted = make_machine(job, 1, job_seeds(job)["machine"], data.y)
     own = fit_selected(fitted, job, choice, X, data.y)
-    table = [("table", TableColumns(data.columns, job.dataset.options))] if data.columns else []
+    table = [("table", FunctionTransformer(data.table.transform))] if data.table else []
     # a pipeline needs a scikit-learn estimator, which a `ForeignClassifier` stores as an attribute
     last = fitted.estimator if isinstance(fitted, ForeignClassifier) else fitted
     model = Pipeline([*table, ("preprocess", steps), ("machine", last)])

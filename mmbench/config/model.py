@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable
 from functools import partial
-from typing import Annotated, Any, Literal, get_args
+from typing import Annotated, Any, Literal, Self, get_args
 
 from pydantic import (
     AfterValidator,
@@ -18,11 +18,16 @@ from pydantic import (
     BeforeValidator,
     ConfigDict,
     Field,
+    GetJsonSchemaHandler,
+    ModelWrapValidatorHandler,
     PlainSerializer,
     PlainValidator,
     PrivateAttr,
+    SerializerFunctionWrapHandler,
+    model_serializer,
     model_validator,
 )
+from pydantic.fields import FieldInfo
 
 from mmbench.config.files import MAX_COUNTS
 from mmbench.config.grids import distinct
@@ -42,16 +47,15 @@ from mmbench.config.values import (
     StepList,
     Value,
 )
-from mmbench.datasets import RULES, DatasetRef, UserTable, parse_rule
-from mmbench.datasets.card import one_or_more
+from mmbench.datasets import RULES, DatasetRef, parse_rule
 from mmbench.datasets.dataset import Steps
 from mmbench.datasets.partitions import SplitRule
-from mmbench.datasets.user.keys import Forms, inner_path
 from mmbench.errors import UserError, converted
 from mmbench.jobs.job import NESTED, SelectRef
 from mmbench.jobs.limits import Limits, parse_limits
 from mmbench.kernels import KERNELS
 from mmbench.plugins import import_path
+from mmbench.reader.keys import FileOptions, Forms, OneColumn, inner_path, knows_target, one_or_more
 from mmbench.results.cells import check_metrics
 from mmbench.selection.metrics import check_selectable
 
@@ -70,9 +74,9 @@ class Strict(BaseModel):
     model_config = ConfigDict(extra="forbid", strict=True, frozen=True)
 
 
-class DatasetEntry(UserTable):
-    """A data set of an experiment: the name of a data set card, or the keys of `UserTable` for a
-    user's table.
+class DatasetEntry(Strict):
+    """A data set of an experiment: the name of a data set card, or the source of a user's table
+    with the keys for reading it.
 
     The key ``classes`` lists the classes that are used, by default all classes. The key ``grid``
     replaces the values of parameters in the machines' grids, for this data set only. The key
@@ -82,14 +86,69 @@ class DatasetEntry(UserTable):
     key ``published_splits`` is the number of splits behind each published mean.
     """
 
+    #: Path of a CSV (with any separator), ARFF, Parquet, npz or svmlight file, compressed or not.
+    path: DataFile | None = None
+    #: Number of a data set on OpenML.
+    openml: Annotated[int, Field(ge=1)] | None = None
+    #: Name of a data set in scikit-learn, such as ``wine`` for ``load_wine``.
+    sklearn: str | None = None
+    #: Column of the class labels. Required for a file format that does not define the labels, such
+    #: as CSV. For a data set of OpenML, the default is the target that OpenML states. If the file
+    #: format defines the labels, another target raises an error.
+    target: OneColumn = None
     name: str | None = Field(default=None, pattern=NAME_PATTERN)
     classes: Classes = ()
     preprocess: StepList | None = None
     grid: Grid = Field(default={})
     published_as: str | None = None
     published_splits: Positive | None = None
-    path: DataFile | None = None
     folds: DataFile | None = None
+    _table: FileOptions = PrivateAttr(default=FileOptions())
+
+    @property
+    def table(self) -> FileOptions:
+        """Options for reading a user's table. In a YAML file, they are keys of the entry."""
+        return self._table
+
+    @model_validator(mode="wrap")
+    @classmethod
+    def _with_table(cls, content: Any, handler: ModelWrapValidatorHandler[Self]) -> Self:
+        if not isinstance(content, dict):
+            return handler(content)
+        of_table = {key: content[key] for key in content if key in FileOptions.model_fields}
+        entry = handler({key: content[key] for key in content if key not in of_table})
+        entry._table = FileOptions.model_validate(of_table)
+        stated = [key for key in ("path", "openml", "sklearn") if getattr(entry, key) is not None]
+        if len(stated) > 1:
+            raise ValueError(f"give only one of {' and '.join(stated)}")
+        keys = [key for key, _ in entry.table.pairs()] + ["target"] * (entry.target is not None)
+        if keys and not stated:
+            raise ValueError(f"{keys[0]} needs a table: add path, openml or sklearn")
+        if entry.path is not None and entry.target is None and not knows_target(entry.path):
+            raise ValueError("target is missing: set it to the column of the classes")
+        return entry
+
+    @model_serializer(mode="wrap")
+    def _beside_table(self, handler: SerializerFunctionWrapHandler) -> dict[str, Any]:
+        return {**self.table.model_dump(exclude_defaults=True), **handler(self)}
+
+    @classmethod
+    def __get_pydantic_json_schema__(cls, core: Any, handler: GetJsonSchemaHandler) -> Any:
+        """Return the JSON Schema with the keys of `FileOptions`; pydantic calls this method."""
+        reference = handler(core)
+        own = handler.resolve_ref_schema(reference)
+        own["properties"] = FileOptions.model_json_schema()["properties"] | own["properties"]
+        return reference
+
+    @property
+    def source(self) -> str | None:
+        """Source of a user's table, for example a path, openml:31 or sklearn:wine.
+
+        None for a data set that is described by a card.
+        """
+        if self.openml is not None:
+            return f"openml:{self.openml}"
+        return self.path if self.sklearn is None else f"sklearn:{self.sklearn}"
 
     @property
     def label(self) -> str:
@@ -100,8 +159,14 @@ class DatasetEntry(UserTable):
 
     def ref(self, steps: Steps) -> DatasetRef:
         """Return the data set and its preprocessing steps in the form that a job stores."""
-        parts = (self.source, self.target, steps, self.classes, self.pairs(), self.folds)
+        parts = (self.source, self.target, steps, self.classes, self.table.pairs(), self.folds)
         return DatasetRef(self.label, *parts)
+
+
+def keys_of(section: type[BaseModel]) -> dict[str, FieldInfo]:
+    """Return the keys of a section; a data set has the keys of `FileOptions`, too."""
+    of_table = FileOptions.model_fields if section is DatasetEntry else {}
+    return {**of_table, **section.model_fields}
 
 
 def _parse_test(value: Any) -> SplitRule:

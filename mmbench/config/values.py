@@ -19,13 +19,12 @@ from pydantic import (
 from mmbench.config.files import MAX_SPLITS, config_files, read_text, refuse_address
 from mmbench.config.grids import AUTO, LOG_BASES, distinct, in_yaml, parse_axis, parse_value
 from mmbench.datasets import parse_steps
-from mmbench.datasets.card import one_or_more
 from mmbench.datasets.dataset import Steps
 from mmbench.datasets.preprocess import STEP_NAMES
-from mmbench.datasets.user.keys import Forms, no_file, of_kind, one_or_list
 from mmbench.errors import UserError, converted, did_you_mean
 from mmbench.jobs.planned import PublishedRow
 from mmbench.kernels import KERNELS
+from mmbench.reader.keys import Forms, no_file, of_kind, one_or_list, one_or_more
 from mmbench.results.published import own_rows
 
 

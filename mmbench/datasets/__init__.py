@@ -29,8 +29,6 @@ if TYPE_CHECKING:
     from mmbench.datasets.preprocess import make_preprocess as make_preprocess
     from mmbench.datasets.preprocess import parse_steps as parse_steps
     from mmbench.datasets.preprocess import use_labels as use_labels
-    from mmbench.datasets.user import FileOptions as FileOptions
-    from mmbench.datasets.user import UserTable as UserTable
 
 #: Public names that each module of `mmbench.datasets` defines.
 EXPORTS = {
@@ -40,7 +38,6 @@ EXPORTS = {
     "load": ("dataset_hash", "load_dataset"),
     "preprocess": ("check_steps", "make_preprocess", "parse_steps", "use_labels"),
     "partitions": ("RULES", "Split", "parse_rule", "split_at", "split_rules", "split_slots"),
-    "user": ("FileOptions", "UserTable"),
 }
 __all__ = [name for names in EXPORTS.values() for name in names]
 

@@ -20,16 +20,12 @@ from pydantic import (
 
 from mmbench.datasets.card_files import read_card
 from mmbench.errors import UserError
+from mmbench.reader.keys import one_or_more
 
 #: Default maximum size of a download: the larger of MOST_UNKNOWN bytes and BYTES_PER_VALUE bytes
 #: per feature value and label.
 MOST_UNKNOWN, BYTES_PER_VALUE = 2**28, 32
 Sha256 = Annotated[str, Field(pattern=r"^[0-9a-f]{64}$")]
-
-
-def one_or_more(value: Any) -> list[Any]:
-    """Return `value` if it is a list, otherwise a list that contains only `value`."""
-    return value if isinstance(value, list) else [value]
 
 
 def first_fault(error: ValidationError) -> str:

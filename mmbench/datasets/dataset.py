@@ -10,13 +10,16 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from mmbench.datasets.card import Card, load_card
 from mmbench.errors import UserError, listed
+
+if TYPE_CHECKING:
+    from mmbench.reader.table_columns import TableColumns
 
 
 def random_stream(seed: int, repeat: int = 0, *purpose: int) -> np.random.RandomState:
@@ -149,10 +152,8 @@ class Dataset:
     n_categorical : int
         Number of categorical columns. The categorical columns are the last columns of `X` and
         contain category codes.
-    columns : dict
-        Feature columns of a user's table. The keys are the column names, in the order of the table.
-        The value of a categorical column is the tuple of its categories, in the order of the
-        category codes. The value of a numeric column is None.
+    table : TableColumns or None
+        Feature columns of a user's table, which convert new rows to rows of `X`.
     groups : ndarray of shape (n_samples,) or None
         Group of each row. In a split, the rows of a group are either all training rows or all test
         rows.
@@ -178,11 +179,16 @@ class Dataset:
     card: Card | None = field(default=None, repr=False)
     rows: NDArray[np.intp] | None = field(default=None, repr=False)
     n_categorical: int = 0
-    columns: dict[str, tuple[str, ...] | None] = field(default_factory=dict, repr=False)
+    table: TableColumns | None = field(default=None, repr=False)
     groups: NDArray | None = field(default=None, repr=False)
     time: NDArray | None = field(default=None, repr=False)
     folds: str | None = None
     labelled: NDArray[np.bool_] | None = field(default=None, repr=False)
+
+    @property
+    def columns(self) -> dict[str, tuple[str, ...] | None]:
+        """Feature columns of a user's table: categories by name, or None for a numeric column."""
+        return self.table.columns if self.table else {}
 
 
 def too_few_rows(y: NDArray, folds: int) -> str | None:

@@ -12,7 +12,7 @@ from mmbench.datasets.dataset import Dataset, DatasetRef, keep_classes
 from mmbench.datasets.fetch import NotAvailable, Places, Search, find, recipe_hash
 from mmbench.datasets.partitions import hash_with_folds, with_folds
 from mmbench.datasets.preprocess import check_steps
-from mmbench.datasets.user import load_user_data, user_hash
+from mmbench.datasets.user_tables import load_user_data, user_hash
 from mmbench.errors import UserError
 
 

@@ -27,8 +27,8 @@ from numpy.typing import NDArray
 
 from mmbench.datasets.card import PredefinedSplits
 from mmbench.datasets.dataset import Dataset, DatasetRef, Rows, random_stream, too_few_rows
-from mmbench.datasets.parsers.text_files import is_number
 from mmbench.errors import UserError, converted, did_you_mean
+from mmbench.reader.file_text import is_number
 
 IntArray = NDArray[np.intp]
 #: A data set, or a reference to a data set.

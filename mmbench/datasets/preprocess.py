@@ -44,10 +44,10 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from mmbench.datasets.card import one_or_more
 from mmbench.datasets.dataset import Steps
 from mmbench.errors import UserError, converted, did_you_mean
 from mmbench.plugins import estimator_maker, import_path, in_declared_types
+from mmbench.reader.keys import one_or_more
 
 if TYPE_CHECKING:
     from sklearn.pipeline import Pipeline

@@ -58,7 +58,7 @@ def _liblinear_model(head: dict[str, list[str]], lines: list[str]) -> SimpleName
 def _libsvm_model(
     head: dict[str, list[str]], lines: list[str], X: Any, labels: NDArray
 ) -> SimpleNamespace:
-    from mmbench.datasets.parsers.text_files import read_svmlight
+    from mmbench.reader.file_text import read_svmlight
 
     if head["svm_type"][0] not in ("c_svc", "nu_svc"):
         raise ValueError(f"svm_type {head['svm_type'][0]}")

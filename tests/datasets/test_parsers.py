@@ -16,8 +16,8 @@ from mmbench.datasets.fetch import Places, find
 from mmbench.datasets.fetch.locate import disagreement
 from mmbench.datasets.parsers import PARSERS
 from mmbench.datasets.parsers.images import describe
-from mmbench.datasets.parsers.text_files import read_bytes, to_labels
 from mmbench.errors import UserError
+from mmbench.reader.file_text import read_bytes, to_labels
 
 #: What Unix's compress makes of `ROWS`.
 Z_FILE = bytes.fromhex("1f9d903158c8601146c10c16345888318850a18280030b1e4cb870a24388041952d4e810")

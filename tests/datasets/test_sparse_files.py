@@ -11,8 +11,8 @@ from typer.testing import CliRunner
 
 from mmbench.cli.app import app
 from mmbench.datasets import DatasetRef, load_dataset
-from mmbench.datasets.user import formats
 from mmbench.errors import UserError
+from mmbench.reader import formats
 
 CONFIG = """
 name: wide

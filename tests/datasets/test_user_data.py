@@ -1,175 +1,166 @@
-"""A user's CSV or ARFF: read, or refused with one line that says where."""
+"""Users' data sets from files, OpenML and scikit-learn: content hashes, rows, classes and steps."""
 
 from __future__ import annotations
 
-import warnings
+import json
+import os
 from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pytest
+from helpers.data_server import DataServer
+from scipy import sparse
+from sklearn import datasets
+from sklearn.utils import Bunch
 
-from mmbench.datasets import DatasetRef, dataset_hash, load_dataset
-from mmbench.datasets.dataset import Dataset
+from mmbench.config.plan import plan
+from mmbench.config.read import load_config
+from mmbench.datasets import (
+    Dataset,
+    DatasetRef,
+    dataset_hash,
+    keep_classes,
+    load_dataset,
+    make_preprocess,
+    parse_steps,
+)
 from mmbench.errors import UserError
+from mmbench.jobs.prepare import prepare
+from mmbench.reader.keys import FileOptions
 
-GOOD = "age,size,kind\n1,2.5,cat\n2,3.5,dog\n3,4.5,cat\n"
-
-
-def write(folder: Path, text: str | bytes, name: str = "my.csv") -> DatasetRef:
-    path = folder / name
-    path.write_bytes(text if isinstance(text, bytes) else text.encode())
-    return DatasetRef(path.stem, str(path), "kind")
+MIXED = "id,age,colour,kind\na,1,red,x\nb,,blue,y\nc,3,red,x\nd,5,green,y\n"
 
 
-def load(folder: Path, text: str | bytes, name: str = "my.csv") -> Dataset:
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
-        return load_dataset(write(folder, text, name), store=folder / "store")
+def load(folder: Path, content: str, steps=(), **keys) -> Dataset:
+    """Load a CSV file with these options."""
+    path = folder / "my.csv"
+    path.write_text(content)
+    options = FileOptions.model_validate(keys).pairs()
+    ref = DatasetRef("my", str(path), "kind", parse_steps(list(steps)), (), options)
+    return load_dataset(ref, store=folder / "store")
 
 
-def refusal(folder: Path, text: str | bytes, name: str = "my.csv") -> str:
-    with pytest.raises(UserError) as error:
-        load(folder, text, name)
-    line = str(error.value)
-    assert line.startswith(str(folder / name))
-    assert "\n" not in line
-    return line
+def transformed(data: Dataset, *steps) -> np.ndarray:
+    return make_preprocess(parse_steps(list(steps)), data.n_categorical).fit_transform(data.X)
 
 
-def test_a_csv_file_gives_numbers_and_labels(tmp_path: Path):
-    data = load(tmp_path, GOOD)
-    assert data.name == "my"
-    assert data.X.tolist() == [[1, 2.5], [2, 3.5], [3, 4.5]]
-    assert data.y.tolist() == ["cat", "dog", "cat"]
-    assert (data.split, data.predefined, data.card, data.warnings) == (None, None, None, ())
-
-
-@pytest.mark.parametrize(
-    "text",
-    [
-        GOOD.replace(",", ";"),
-        GOOD.replace(",", "\t"),
-        GOOD.replace("\n", "\r\n"),
-        "\ufeff" + GOOD,
-        GOOD.replace(",", ", "),
-        GOOD.rstrip("\n"),
-        GOOD.replace("cat", '"cat"'),
-    ],
-    ids=["semicolon", "tab", "windows", "byte order mark", "blanks", "no last end", "quotes"],
+COPIES = (
+    "@relation r\n@attribute id integer\n@attribute copy {x,y}\n@attribute a real\n"
+    "@attribute class {x,y}\n@data\n1,x,5,x\n2,y,6,y\n3,x,7,x\n"
 )
-def test_common_forms_of_csv_are_the_same_data(tmp_path: Path, text: str):
-    data = load(tmp_path, text)
-    assert data.X.tolist() == [[1, 2.5], [2, 3.5], [3, 4.5]]
-    assert data.y.tolist() == ["cat", "dog", "cat"]
 
 
-def test_the_target_may_stand_anywhere_and_hold_numbers(tmp_path: Path):
-    data = load(tmp_path, "kind,a\n1,5\n0,6\n1.0,7\n")
-    assert data.y.tolist() == [1, 0, 1]
+def test_columns_that_openml_names_as_no_features_are_left_out(server: DataServer, store: Path):
+    tags = (
+        "<oml:row_id_attribute>id</oml:row_id_attribute>"
+        "<oml:ignore_attribute>copy</oml:ignore_attribute>"
+    )
+    server.openml(31, COPIES.encode(), more=tags)
+    data = load_dataset(DatasetRef("a", "openml:31"), store=store)
     assert data.X.tolist() == [[5], [6], [7]]
-
-
-def test_none_and_null_are_names_of_classes(tmp_path: Path):
-    assert set(load(tmp_path, "a,kind\n1,None\n2,null\n").classes) == {"None", "null"}
-
-
-ARFF = """% comment
-@relation 'my set'
-
-@attribute age numeric
-@attribute 'the size' REAL   % remarks are allowed
-@attribute kind {cat, 'big dog'}
-@data
-1, 2.5, cat
-% another
-2, 3.5, 'big dog'
-"""
-
-
-def test_an_arff_file_is_read_like_a_csv(tmp_path: Path):
-    data = load(tmp_path, ARFF, "my.arff")
-    assert data.X.tolist() == [[1, 2.5], [2, 3.5]]
-    assert data.y.tolist() == ["cat", "big dog"]
-
-
-@pytest.mark.parametrize("weights", [(", {5}", ""), (" {0.5}", ",{1e1} % heavy")])
-@pytest.mark.parametrize(
-    "rows", [("1,2.5,cat", "2,3.5,'big dog'"), ("{1 2.5, 0 1}", "{0 2,1 3.5,2 'big dog'}")]
-)
-def test_weights_of_rows_are_left_out_if_asked(tmp_path: Path, rows: tuple, weights: tuple):
-    head = ARFF.split("@data")[0] + "@data\n"
-    text = head + "\n".join(row + weight for row, weight in zip(rows, weights, strict=True))
-    assert "--set 'datasets[0].row_weights=ignore'" in refusal(tmp_path, text, "my.arff")
-    ref = replace(write(tmp_path, text, "my.arff"), options=(("row_weights", "ignore"),))
-    data = load_dataset(ref, store=tmp_path / "store")
-    assert data.X.tolist() == [[1, 2.5], [2, 3.5]]
-    assert data.y.tolist() == ["cat", "big dog"]
+    assert data.warnings == ("columns left out, as row numbers or by the source: 'id', 'copy'",)
+    server.answers.clear()
+    assert load_dataset(DatasetRef("a", "openml:31"), store=store).X.shape == (3, 1)
+    wanted = DatasetRef("a", "openml:31", options=(("features", ("id", "a")),))
+    assert load_dataset(wanted, store=store).X.shape == (3, 2)
 
 
 @pytest.mark.parametrize(
-    ("text", "reason"),
+    ("stated", "copy"),
     [
-        ("", "the file is empty"),
-        ("\n\n", "the file is empty"),
-        ("age,kind\n", "the file has no rows"),
-        ("age,king\n1,a\n", "no target column 'kind'; did you mean 'king'?"),
-        ("kind\na\nb\n", "no feature column besides the target"),
-        ("age,size,kind\n1,2,a\n3,,b\n", "data row 2, column 'size': value missing"),
-        ("age,size,kind\n1,2,a\n3,NaN,b\n", "data row 2, column 'size': value missing"),
-        ("age,size,kind\n1,?,a\n3,1,b\n", "data row 1, column 'size': value missing"),
-        ("age,size,kind\n1,2,a\n3,4,\n", "data row 2, column 'kind': value missing"),
-        ("age,size,kind\n1,2,a\n3,4\n", "data row 2 has 2 fields, not 3"),
-        ("age,kind\n1,a\ntwo,b\n", "data row 2, column 'age': 'two'"),
-        ("age,kind\n1,a\ninf,b\n", "data row 2, column 'age': infinite value inf"),
-        ("age,kind\n1,a\n-Infinity,b\n", "data row 2, column 'age': infinite value"),
-        ("age,kind\n1,a\n1e999,b\n", "data row 2, column 'age': infinite value"),
-        ("age,kind\n1,a\n2,a\n", "only the class a"),
-        ("age,kind\n1,a\n2,b,c\n", "data row 2 has 3 fields, not 2"),
-        ("age,kind\n1,a,9\n2,b,9\n", "data row 1 has 3 fields, not 2"),
-        ("age,age,kind\n1,2,a\n3,4,b\n", "two columns are named 'age'"),
-        ("age,,kind\n1,2,a\n3,4,b\n", "column 2 has no name"),
-        (
-            ",age,kind\n0,2,a\n0,4,b\n",
-            "column 1 has no name; to leave it out, write",
-        ),
-        (
-            "5.1,3.5,1\n4.9,3.0,0\n",
-            "only numbers; if it does not name the columns, write header: false",
-        ),
-        (b"age,kind\n1,caf\xe9\n2,b\n", "not utf-8 text (byte 14); for another encoding, write"),
-        (b"\x00\x01\x02\xff\xfe", "binary data of an unknown format"),
+        ("id,copy", "copy"),
+        ("id</oml:ignore_attribute><oml:ignore_attribute>copy", "copy"),
+        ("'id',&quot;copy&quot;", "copy"),
+        ("ID,Copy", "copy"),
+        ("id, copy,nope", "copy"),
+        ("'copy, x', id", "'copy, x'"),
     ],
-    ids=lambda value: None,
 )
-def test_bad_csv_is_one_line_that_says_where(tmp_path: Path, text: str | bytes, reason: str):
-    assert reason in refusal(tmp_path, text)
+def test_columns_to_ignore_are_found_in_every_form(
+    server: DataServer, store: Path, stated: str, copy: str
+):
+    tag = f"<oml:ignore_attribute>{stated}</oml:ignore_attribute>"
+    server.openml(31, COPIES.replace("copy", copy).encode(), more=tag)
+    data = load_dataset(DatasetRef("a", "openml:31"), store=store)
+    assert data.X.tolist() == [[5], [6], [7]]
+    absent = ["the source excludes a column 'nope', which is not there"] * ("nope" in stated)
+    assert [w for w in data.warnings if "not there" in w] == absent
+
+
+def test_a_stored_set_without_these_names_is_fetched_again(server: DataServer, store: Path):
+    (store / "openml").mkdir(parents=True)
+    (store / "openml" / "31.arff").write_text(COPIES)
+    (store / "openml" / "31.json").write_text('{"target": "class"}')
+    with pytest.raises(UserError, match="of an older version"):
+        load_dataset(DatasetRef("a", "openml:31"), store=store, allow_network=False)
+    server.openml(31, COPIES.encode(), more="<oml:ignore_attribute>id,copy</oml:ignore_attribute>")
+    assert load_dataset(DatasetRef("a", "openml:31"), store=store).X.shape == (3, 1)
 
 
 @pytest.mark.parametrize(
-    ("text", "reason"),
-    [
-        ("a,kind\n1,x\n", "not an ARFF file"),
-        (ARFF.replace("@data", ""), "not an ARFF file"),
-        (
-            ARFF.replace("@data", "@attribute bag relational\n@attribute x real\n@end bag\n@data"),
-            "attribute 'bag' has the unsupported type 'relational'",
-        ),
-        (ARFF.replace("@data", "@attribute 'age' real\n@data"), "two columns are named 'age'"),
-        (ARFF.split("@data")[0] + "@data\n", "the file has no rows"),
-        (ARFF.replace("1, 2.5", "1, ?"), "data row 1, column 'the size': value missing"),
-        (ARFF.replace("2, 3.5", "two, 3.5"), "data row 2, column 'age': 'two'"),
-        (ARFF.split("@data")[0] + "@data\n{0 1, 9 cat}\n", "data row 1: no attribute 9"),
-        (ARFF.split("@data")[0] + "@data\n{0 1, 2 cat\n", "data row 1: the closing '}' is missing"),
-        (
-            ARFF.replace("2, 3.5, 'big dog'", "2, 3.5, 'big dog', {5}"),
-            "data row 2 has the weight 5; ",
-        ),
-    ],
-    ids=lambda value: None,
+    "facts", ["[]", '{"ignored": []}', '{"target": "class", "ignored": "id"}', "nonsense", ""]
 )
-def test_bad_arff_is_one_line_that_says_where(tmp_path: Path, text: str, reason: str):
-    assert reason in refusal(tmp_path, text, "my.arff")
+def test_a_description_in_a_mirror_that_is_none_is_one_line(tmp_path: Path, facts: str):
+    (tmp_path / "openml").mkdir()
+    (tmp_path / "openml" / "31.arff").write_text(COPIES)
+    (tmp_path / "openml" / "31.json").write_text(facts)
+    places = {"store": tmp_path / "store", "mirror": tmp_path, "allow_network": False}
+    with pytest.raises(UserError, match=r"^openml:31: .*31\.json"):
+        load_dataset(DatasetRef("a", "openml:31"), **places)
+
+
+def test_a_number_of_openml_is_a_data_set(server: DataServer, store: Path, tmp_path: Path):
+    arff = "@relation r\n@attribute a {u,v}\n@attribute b real\n@attribute class {x,y}\n@data\n"
+    server.openml(31, (arff + "u,1,x\nv,2,y\n").encode())
+    ref = DatasetRef("openml_31", "openml:31", preprocess=(("one_hot", None),))
+    offline = dataset_hash(ref, store=store, allow_network=False)
+    data = load_dataset(ref, store=store)
+    assert data.name == "openml_31"
+    assert data.X.tolist() == [[1, 0], [2, 1]]
+    assert data.y.tolist() == ["x", "y"]
+    server.answers.clear()
+    again = load_dataset(ref, store=tmp_path / "other", mirror=store, allow_network=False)
+    assert again.content_hash == data.content_hash != offline
+    other = DatasetRef("b", "openml:31", "a", (("ordinal", None),))
+    other = load_dataset(other, store=store, allow_network=False)
+    assert other.classes.tolist() == ["u", "v"]
+
+
+def test_a_number_that_openml_does_not_have_is_one_line(server: DataServer, store: Path):
+    with pytest.raises(UserError, match=r"^openml:31: OpenML data set 31: "):
+        load_dataset(DatasetRef("a", "openml:31"), store=store)
+    with pytest.raises(UserError, match="network is switched off"):
+        load_dataset(DatasetRef("a", "openml:31"), store=store, allow_network=False)
+
+
+def test_a_name_of_scikit_learn_is_a_data_set(store: Path):
+    data = load_dataset(DatasetRef("my_iris", "sklearn:iris"), store=store)
+    assert data.X.shape == (150, 4)
+    assert data.classes.tolist() == ["setosa", "versicolor", "virginica"]
+    wrong = {
+        "irsi": "did you mean 'iris'",
+        "linnerud": "X and y have shapes",
+        "files": "no table with labels",
+    }
+    for name, reason in wrong.items():
+        with pytest.raises(UserError, match=reason):
+            load_dataset(DatasetRef("a", f"sklearn:{name}"), store=store)
+
+
+def test_names_of_the_target_are_no_names_of_classes(store: Path, monkeypatch):
+    """The function fetch_covtype returns the name of its column as `target_names`."""
+    bunch = Bunch(data=np.eye(7), target=np.arange(1, 8, dtype="i4"), target_names=["Cover_Type"])
+    monkeypatch.setattr(datasets, "fetch_covtype", lambda **_: bunch)
+    data = load_dataset(DatasetRef("a", "sklearn:covtype"), store=store)
+    assert data.classes.tolist() == [1, 2, 3, 4, 5, 6, 7]
+
+
+def test_a_sparse_data_set_of_scikit_learn_is_called_sparse(store: Path, monkeypatch):
+    bunch = Bunch(data=sparse.csr_array(np.eye(7)), target=np.arange(7) % 2)
+    monkeypatch.setattr(datasets, "fetch_rcv1", lambda **_: bunch)
+    with pytest.raises(UserError, match=r"sklearn:rcv1: is sparse; save X and y as \.svm"):
+        load_dataset(DatasetRef("a", "sklearn:rcv1"), store=store)
 
 
 def test_a_missing_file_and_a_folder_are_one_line(tmp_path: Path):
@@ -180,29 +171,103 @@ def test_a_missing_file_and_a_folder_are_one_line(tmp_path: Path):
             dataset_hash(DatasetRef(path.stem, str(path), "kind"), store=tmp_path)
 
 
-def test_constant_columns_are_allowed_and_reported(tmp_path: Path):
-    data = load(tmp_path, "a,b,kind\n1,7,x\n2,7,y\n")
-    assert data.warnings == ("constant columns: 'b'",)
+@pytest.mark.parametrize("path", ["/dev/zero", "fifo"])
+def test_what_is_no_regular_file_is_refused_at_once(tmp_path: Path, path: str):
+    os.mkfifo(tmp_path / "fifo")
+    ref = DatasetRef("my", str(tmp_path / path), "kind")
+    for function in (load_dataset, dataset_hash):
+        with pytest.raises(UserError, match="not a regular file"):
+            function(ref, store=tmp_path)
 
 
-def test_equal_rows_with_different_labels_are_reported(tmp_path: Path):
-    data = load(tmp_path, "a,b,kind\n1,7,x\n2,8,y\n1,7,y\n1,7,x\n")
-    assert data.warnings == (
-        "3 rows have equal values but different labels (first: data rows 1, 3, 4)",
-    )
-    assert load(tmp_path, "a,b,kind\n1,7,x\n2,8,y\n1,7,x\n").warnings == ()
+def test_the_hash_follows_the_file_the_target_and_the_options(tmp_path: Path):
+    text = "age,size,kind\n1,2.5,cat\n2,3.5,dog\n3,4.5,cat\n"
+    data = load(tmp_path, text)
+    ref = DatasetRef("my", str(tmp_path / "my.csv"), "kind")
+    assert data.content_hash == dataset_hash(ref, store=tmp_path)
+    assert data.content_hash != dataset_hash(replace(ref, target="size"), store=tmp_path)
+    assert data.content_hash == load(tmp_path, text, encoding="utf-8").content_hash
+    assert data.content_hash != load(tmp_path, text, drop="size").content_hash
+    assert data.content_hash != load(tmp_path, text + "4,5,dog\n").content_hash
 
 
-def test_the_hash_follows_the_file_and_the_target(tmp_path: Path):
-    one = write(tmp_path, GOOD)
-    first = dataset_hash(one, store=tmp_path)
-    assert first == load_dataset(one, store=tmp_path).content_hash
-    assert first != dataset_hash(replace(one, target="size"), store=tmp_path)
-    assert first != dataset_hash(write(tmp_path, GOOD + "4,5,dog\n"), store=tmp_path)
+@pytest.mark.parametrize(
+    "labels", [["01", "1"], ["1_0", "10"], ["1e3", "1000"], ["\u0661", "1"], ["0x1", "1"]]
+)
+def test_two_spellings_are_two_classes(tmp_path: Path, labels: list[str]):
+    text = "a,kind\n" + "".join(f"{k},{label}\n" for k, label in enumerate(labels * 2))
+    data = load(tmp_path, text)
+    assert data.y.tolist() == labels * 2
+    kept = keep_classes(data, labels)
+    assert kept.classes.tolist() == sorted(labels)
 
 
-def test_a_wide_file_is_read(tmp_path: Path):
-    X = np.random.default_rng(0).normal(size=(2000, 200)).round(3)
-    rows = [",".join(map(str, row)) + f",{'ab'[i % 2]}" for i, row in enumerate(X.tolist())]
-    text = ",".join(f"c{j}" for j in range(200)) + ",kind\n" + "\n".join(rows)
-    assert np.array_equal(load(tmp_path, text).X, X)
+def test_classes_are_chosen_by_their_text(tmp_path: Path):
+    data = keep_classes(load(tmp_path, "a,kind\n1,010\n2,8\n3,9\n4,8\n"), ("010", "8"))
+    assert data.y.tolist() == ["010", "8", "8"]
+    numbers = keep_classes(load(tmp_path, "a,kind\n1,10\n2,8\n3,9.0\n4,+8\n"), ("10", "8"))
+    assert numbers.y.tolist() == [10, 8, 8]
+
+
+def test_the_rows_that_are_kept_have_the_numbers_of_the_file(tmp_path: Path):
+    text = "a,kind\n1,x\n2,\n3,y\n4,z\n5,\n6,x\n7,y\n"
+    data = load(tmp_path, text, unlabelled="drop")
+    assert data.rows is not None
+    assert data.rows.tolist() == [0, 2, 3, 5, 6]
+    part = keep_classes(data, ["x", "y"])
+    assert (part.rows.tolist(), part.X.ravel().tolist()) == ([0, 2, 5, 6], [1, 3, 6, 7])
+    whole = load(tmp_path, text.replace("2,\n", "2,x\n").replace("5,\n", "5,x\n"))
+    assert whole.rows.tolist() == list(range(7))
+    assert keep_classes(whole, ["x", "y"]).rows.tolist() == [0, 1, 2, 4, 5, 6]
+
+
+def test_the_warning_about_equal_rows_counts_the_rows_that_are_left_out(tmp_path: Path):
+    data = load(tmp_path, "a,kind\n1,x\n2,\n3,\n4,y\n1,y\n", unlabelled="drop")
+    assert data.X.tolist() == [[1], [4], [1]]
+    assert data.warnings[1].endswith("different labels (first: data rows 1, 5)")
+    (tmp_path / "folds.csv").write_text("1\n1\n1\n2\n0.5\n")
+    options = (("unlabelled", "drop"),)
+    ref = DatasetRef("my", str(tmp_path / "my.csv"), "kind", options=options)
+    with pytest.raises(UserError, match=r"row 5 of the data: '0\.5' is not"):
+        load_dataset(replace(ref, folds=str(tmp_path / "folds.csv")), store=tmp_path)
+
+
+def test_categories_and_gaps_are_filled_by_the_steps(tmp_path: Path):
+    keys = {"drop": "id", "categorical": "colour"}
+    data = load(tmp_path, MIXED, [{"impute": "median"}, "one_hot"], **keys)
+    assert transformed(data, {"impute": "median"}, "one_hot").tolist() == [
+        [1, 0, 0, 1],
+        [3, 1, 0, 0],
+        [3, 0, 0, 1],
+        [5, 0, 1, 0],
+    ]
+    marked = transformed(data, {"impute_indicator": "mean"}, "ordinal")
+    assert marked[:2].tolist() == [[1, 0, 2], [3, 1, 0]]
+
+
+def test_a_category_that_the_training_rows_lack_is_no_error():
+    rows = np.array([[0.0], [1.0], [0.0]])
+    for step, unknown in (("one_hot", [0, 0]), ("ordinal", [-1])):
+        fitted = make_preprocess(parse_steps(step), n_categorical=1).fit(rows)
+        assert fitted.transform([[2.0]]).tolist() == [unknown]
+
+
+CONFIG = """name: mine
+datasets: [{path: my.csv, target: kind, drop: id, categorical: [colour]}]
+preprocess: [{impute: median}, one_hot, standard]
+kernel: linear
+protocol: {test: {holdout: 0.25}}
+machines: {svm: {params: {C: 1}}}
+"""
+
+
+def test_a_job_reads_its_table_as_the_configuration_says(tmp_path: Path):
+    (tmp_path / "my.csv").write_text(MIXED + "e,,red,x\nf,2,red,y\ng,2,red,x\nh,4,blue,y\n")
+    (tmp_path / "c.yaml").write_text(CONFIG)
+    (job,) = plan(load_config(tmp_path / "c.yaml"), tmp_path)
+    job = type(job).from_dict(json.loads(json.dumps(job.to_dict())))
+    data = prepare(job, tmp_path, None)
+    assert data.X_train.shape[0] == 6
+    assert np.isfinite(data.X_train).all()
+    assert np.isfinite(data.X_test).all()
+    assert np.abs(data.X_train.mean(axis=0)).max() < 1e-12

@@ -39,8 +39,8 @@ from mmbench.datasets.dataset import Parsed
 from mmbench.datasets.generators import generate
 from mmbench.datasets.parsers import PARSERS
 from mmbench.datasets.parsers.images import describe, in_pairs
-from mmbench.datasets.parsers.text_files import is_number
 from mmbench.errors import UserError, converted
+from mmbench.reader.file_text import is_number
 
 #: Environment variables that set two time limits in seconds: the maximum time without data from the
 #: server, and the maximum time of a whole download.

@@ -3,7 +3,6 @@
 from collections.abc import Callable
 
 from mmbench.datasets.dataset import Parsed
-from mmbench.datasets.parsers.arff_files import arff
 from mmbench.datasets.parsers.arrays import (
     fsvm,
     ida,
@@ -14,7 +13,7 @@ from mmbench.datasets.parsers.arrays import (
     train_test_npz,
 )
 from mmbench.datasets.parsers.images import lfw_pairs, lfw_people
-from mmbench.datasets.parsers.text_files import delimited, libsvm, splice
+from mmbench.datasets.parsers.text_files import arff, delimited, libsvm, splice
 
 OF_ARRAYS = (fsvm, ida, ida_mat, ida_standardised, idx, packed, train_test_npz)
 PARSE_FUNCTIONS = (*OF_ARRAYS, arff, delimited, libsvm, splice, lfw_pairs, lfw_people)

@@ -8,25 +8,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mmbench.datasets.dataset import Parsed, Rows
-from mmbench.datasets.parsers.text_files import delimited, in_parts, read_bytes
+from mmbench.datasets.parsers.text_files import delimited, in_parts
 from mmbench.errors import converted
-
-
-def read_npz(path: Path, names: Sequence[str] = ()) -> dict[str, NDArray]:
-    """Return the arrays `names` (by default all) of an ``.npz`` file; refuse Python objects."""
-    try:
-        with np.load(path, allow_pickle=False) as arrays:
-            found = {name: arrays[name] for name in names or arrays.files}
-    except MemoryError:
-        raise
-    except Exception as error:  # a damaged file may raise any exception
-        fault = f"not a readable .npz file ({(str(error) or type(error).__name__).splitlines()[0]})"
-        if "Object arrays" in str(error):
-            fault = "contains Python objects; save numbers, and labels by y.astype(str)"
-        raise ValueError(f"{path.name}: {fault}") from error
-    if other := [name for name, array in found.items() if not isinstance(array, np.ndarray)]:
-        raise ValueError(f"{path.name}: {other[0]!r} is not a NumPy array")
-    return found
+from mmbench.reader.file_text import read_bytes, read_npz
 
 
 def train_test_npz(paths: Sequence[Path], *, decimals: int) -> Parsed:

@@ -25,8 +25,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mmbench.datasets.dataset import Parsed
-from mmbench.datasets.parsers.arrays import read_npz
 from mmbench.errors import did_you_mean, extra
+from mmbench.reader.file_text import read_npz
 
 #: Side length of a cell of local binary patterns, in pixels. A cell has 100 pixels, so that the
 #: count of a pattern fits into 8 bits.

@@ -1,16 +1,21 @@
 """Configuration keys for a user's table."""
 
 import re
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any, Literal, Self
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, PlainSerializer, model_validator
 
-from mmbench.datasets.card import one_or_more
-from mmbench.datasets.parsers.arff_files import MOST_COLUMNS, Column
-from mmbench.datasets.parsers.text_files import MOST_BYTES
 from mmbench.errors import converted
+
+#: Name or number of a column. Column 1 is the first column, column -1 is the last column.
+Column = str | int
+#: Declared values of nominal (categorical) columns, by the name of the column.
+Nominal = Mapping[str, tuple[str, ...]]
+#: Default maximum number of columns of a table, and size of a decompressed file in bytes.
+MOST_COLUMNS, MOST_BYTES = 100_000, 2**30
 
 
 @dataclass(frozen=True, eq=False)  # types are hashed, and dicts are not
@@ -37,6 +42,11 @@ class Forms:
 def one_or_list(item: dict[str, Any], **limits: Any) -> Forms:
     """Return the JSON Schemas of a value with the schema `item`, and of a list of such values."""
     return Forms((item, {"type": "array", "items": item, **limits}))
+
+
+def one_or_more(value: Any) -> list[Any]:
+    """Return `value` if it is a list, otherwise a list that contains only `value`."""
+    return value if isinstance(value, list) else [value]
 
 
 SVMLIGHT = (".svm", ".svmlight", ".libsvm")
@@ -185,43 +195,6 @@ class FileOptions(BaseModel):
         if not (self.separator or "").isascii():
             raise ValueError(f"separator must be an ASCII character, got {self.separator!r}")
         return self
-
-
-class UserTable(FileOptions):
-    """A user's table: a file, or a data set of OpenML or scikit-learn."""
-
-    #: Path of a CSV (with any separator), ARFF, Parquet, npz or svmlight file, compressed or not.
-    path: str | None = None
-    #: Number of a data set on OpenML.
-    openml: Annotated[int, Field(ge=1)] | None = None
-    #: Name of a data set in scikit-learn, such as ``wine`` for ``load_wine``.
-    sklearn: str | None = None
-    #: Column of the class labels. Required for a file format that does not define the labels, such
-    #: as CSV. For a data set of OpenML, the default is the target that OpenML states. If the file
-    #: format defines the labels, another target raises an error.
-    target: OneColumn = None
-
-    @model_validator(mode="after")
-    def _one_source(self) -> Self:
-        stated = [key for key in ("path", "openml", "sklearn") if getattr(self, key) is not None]
-        if len(stated) > 1:
-            raise ValueError(f"give only one of {' and '.join(stated)}")
-        keys = [name for name, _ in self.pairs()] + ["target"] * (self.target is not None)
-        if keys and not stated:
-            raise ValueError(f"{keys[0]} needs a table: add path, openml or sklearn")
-        if self.path is not None and self.target is None and not knows_target(self.path):
-            raise ValueError("target is missing: set it to the column of the classes")
-        return self
-
-    @property
-    def source(self) -> str | None:
-        """Source of a user's table, for example a path, openml:31 or sklearn:wine.
-
-        None for a data set that is described by a card.
-        """
-        if self.openml is not None:
-            return f"openml:{self.openml}"
-        return self.path if self.sklearn is None else f"sklearn:{self.sklearn}"
 
 
 def no_file(path: str, full: Path) -> str:

@@ -9,19 +9,21 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from mmbench.datasets import DatasetRef, UserTable, load_dataset
-from mmbench.datasets.user.transformer import TableColumns
+from mmbench.datasets import Dataset, DatasetRef, load_dataset
+from mmbench.reader.keys import FileOptions
+from mmbench.reader.table_columns import TableColumns
 
 STEPS = (("impute", "median"), ("one_hot", None))
 
 
-def read(folder, text: str, **keys):
+def read(folder, text: str, **keys) -> tuple[Dataset, TableColumns]:
     """Return the data set of a CSV file and the columns that a model keeps."""
     (folder / "my.csv").write_text(text)
-    table = UserTable(path=str(folder / "my.csv"), target="kind", **keys)
-    ref = DatasetRef("my", table.source, table.target, STEPS, (), table.pairs())
-    data = load_dataset(ref, store=folder / "store")
-    return data, TableColumns(data.columns, ref.options)
+    options = FileOptions.model_validate(keys).pairs()
+    data = load_dataset(
+        DatasetRef("my", str(folder / "my.csv"), "kind", STEPS, (), options), store=folder / "store"
+    )
+    return data, data.table
 
 
 WORDS = "age , the  colour,q,kind\n1,red ,?,x\n?,blue,u,y\n3, red,v,x\n4,NA,u ,y\n"
@@ -72,6 +74,15 @@ def test_stated_words_for_a_missing_value_are_those_of_the_training(tmp_path):
     frame = pd.read_csv(io.StringIO(text), keep_default_na=False)
     assert np.array_equal(rows.transform(frame), data.X, equal_nan=True)
     assert TableColumns(data.columns).transform(frame)[1].tolist() == [0], "a known category"
+
+
+@pytest.mark.filterwarnings("error")
+def test_whole_numbers_as_categories_are_those_of_the_training(tmp_path):
+    text = "c,kind\n1.0,x\n2,y\n1,x\n"
+    data, rows = read(tmp_path, text, categorical=["c"])
+    assert data.columns == {"c": ("1", "2")}
+    for frame in (pd.read_csv(io.StringIO(text), dtype=str), pd.read_csv(io.StringIO(text))):
+        assert rows.transform(frame).tolist() == data.X.tolist() == [[0], [1], [0]]
 
 
 @pytest.mark.filterwarnings("error")

@@ -7,118 +7,26 @@ from __future__ import annotations
 
 import csv
 import io
-import json
 import re
-import shlex
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import replace
-from pathlib import Path
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from mmbench.datasets.dataset import Parsed
-from mmbench.datasets.parsers.text_files import in_columns, is_number, read_bytes
-from mmbench.errors import converted, did_you_mean, extra
+from mmbench.errors import converted, extra
+from mmbench.reader.advice import cell_name, check_names, check_width, setting, wrong_fields
+from mmbench.reader.file_text import is_number
+from mmbench.reader.keys import MOST_COLUMNS, Nominal
 
 if TYPE_CHECKING:
     import pandas as pd
 
 BLANKS = r"\s+"
-#: Pattern of text that needs no quotes in YAML.
-WORD = re.compile(r"(?!(null|true|false|yes|no|on|off|y|n)$)[^\W\d][\w-]*", re.I)
 #: Pattern of one field, quoted or unquoted, in a line with blanks between the fields.
 QUOTED_OR_NOT = r'"((?:[^"]|"")*)"|(\S+)'
-#: Default maximum number of columns of a table.
-MOST_COLUMNS = 100_000
 #: Maximum number of cells (rows x columns) of a dense table. A table with this number of cells
 #: needs 8 GB as float64.
 MOST_CELLS = 2**30
-
-#: Name or number of a column. Column 1 is the first column, column -1 is the last column.
-Column = str | int
-#: Declared values of nominal (categorical) columns, by the name of the column.
-Nominal = Mapping[str, tuple[str, ...]]
-
-
-def column_name(column: Column, names: Sequence[str], what: str = "column") -> str:
-    """Return the name of a column, given by name or number; raise ValueError if it does not exist.
-
-    Examples
-    --------
-    >>> column_name(-1, ["age", "kind"]), column_name("age", ["age", "kind"])
-    ('kind', 'age')
-    """
-    if isinstance(column, str):
-        if column not in names:
-            raise ValueError(f"no {what} {column!r}{did_you_mean(column, names)}")
-        return column
-    if not 1 <= abs(column) <= len(names):
-        hint = f"; if it is a name, write '{column}' in quotes" * (str(column) in names)
-        raise ValueError(f"no {what} {column}; columns are numbered from 1 to {len(names)}{hint}")
-    return names[column - (column > 0)]
-
-
-def cell_name(row: int, column: object) -> str:
-    """Return the row and the column of a table cell as text for messages."""
-    return f"data row {row + 1}, column {column!r}"
-
-
-def check_width(n_columns: int, most: int) -> None:
-    """Raise ValueError if a table has more than `most` columns."""
-    if n_columns > most:
-        option = setting("max_columns", n_columns)
-        raise ValueError(f"{n_columns} columns, and at most {most} are read; {option}")
-
-
-def setting(key: str, value: object) -> str:
-    """Return the advice to set a key of a user's table, in the YAML file or by ``--set``."""
-    text = in_yaml(value)
-    return f"write {key}: {text} (--set {shlex.quote(f'datasets[0].{key}={text}')})"
-
-
-def in_yaml(value: object) -> str:
-    """Return a value as YAML text, with quotes if YAML could read a string as another type.
-
-    Examples
-    --------
-    >>> print(in_yaml(["age", "no", 3]), in_yaml(","), in_yaml(False))
-    [age, "no", 3] "," false
-    """
-    if isinstance(value, list | tuple):
-        return f"[{', '.join(map(in_yaml, value))}]"
-    word = isinstance(value, str) and WORD.fullmatch(value)
-    # invisible characters, such as a no-break space, are escaped
-    return str(value) if word else json.dumps(value, ensure_ascii=not str(value).isprintable())
-
-
-def not_names(options: Any) -> str:
-    """Return the advice to skip one more line before the column names or the data."""
-    option = setting("skip_lines", options.skip_lines + 1)
-    content = "name the columns" if options.header else "contain data"
-    return f"if the first line does not {content}, {option}"
-
-
-def check_names(names: Sequence[str], options: Any = None) -> None:
-    """Raise ValueError if a name is empty, if two names are equal, or if all names are numbers.
-
-    If the options of a user's table are given, the message states how to exclude the columns
-    without a unique name.
-    """
-    first = {name: k for k, name in reversed([*enumerate(names, 1)])}
-    if faulty := [k for k, name in enumerate(names, 1) if not name or first[name] < k]:
-        name = names[faulty[0] - 1]
-        problem = f"two columns are named {name!r}" if name else f"column {faulty[0]} has no name"
-        hint = f"if the first line is a data row, {setting('header', False)}"
-        if options and not is_number(name):
-            hint = f"to leave it out, {setting('drop', [*options.drop, *faulty])}"
-            if options.index is None and (not names[0] or faulty == [len(names)]):
-                hint += f"; if the first field names the row, {setting('index', 1)}"
-            hint += f"; {not_names(options)}; or set separator"
-        raise ValueError(f"{problem}; {hint}" if options or is_number(name) else problem)
-    if len(names) > 1 and all(map(is_number, names)):
-        hint = f"if it does not name the columns, {setting('header', False)}"
-        raise ValueError(f"the first line contains only numbers; {hint}")
 
 
 def parse_rows(
@@ -199,11 +107,6 @@ def without_codes(frame: pd.DataFrame, missing: Sequence[str]) -> pd.DataFrame:
         known = single if str(frame[name].dtype).lower() == "float32" else codes
         frame[name] = frame[name].mask(frame[name].isin(known))
     return frame
-
-
-def wrong_fields(wanted: int, row: int, count: int) -> str:
-    """Return the message about a row with a wrong number of fields."""
-    return f"data row {row} has {count} fields, not {wanted}"
 
 
 def field_counts(text: str, separator: str) -> Iterator[int]:
@@ -371,31 +274,3 @@ def _arff_numbers(column: pd.Series, missing: Sequence[str]) -> pd.Series:
             hint = f"if it marks a missing value, {setting('missing', [*missing, str(cell)])}"
             raise ValueError(f"{cell_name(row, column.name)}: {cell!r} is not a number; {hint}")
     return pd.to_numeric(column)
-
-
-def arff(
-    paths: Sequence[Path],
-    *,
-    target: str | None = None,
-    decimals: int | None = None,
-    dtype: str = "float64",
-    **options: Any,
-) -> Parsed:
-    """Parse an ARFF file of OpenML with one class column.
-
-    Parameters
-    ----------
-    target : str, optional
-        Column of class labels, by default the last column.
-    decimals : int, optional
-        Number of decimals to which features are rounded. Rounding is meant for a file that was
-        encoded again with more digits than the original text.
-    dtype : str
-        Type of the features, such as ``uint8`` for images.
-    options : Any
-        Options of `in_columns`.
-    """
-    frame, _ = read_arff(read_bytes(paths[0]).decode())
-    label = column_name(-1 if target is None else target, list(frame.columns), "target column")
-    data = in_columns([frame], label, **options)
-    return replace(data, X=(data.X if decimals is None else data.X.round(decimals)).astype(dtype))

@@ -1,4 +1,4 @@
-"""Read a table from a file, from OpenML or from scikit-learn."""
+"""Read a table from a file."""
 
 from __future__ import annotations
 
@@ -6,10 +6,8 @@ import base64
 import codecs
 import csv
 import io
-import json
 import re
 import sys
-import threading
 import zipfile
 from collections.abc import Mapping, Sequence
 from decimal import Decimal
@@ -20,29 +18,26 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from mmbench.datasets.fetch import Places
-from mmbench.datasets.fetch.sources import bounded_urlopen, download_arff
-from mmbench.datasets.parsers.arff_files import (
-    BLANKS,
-    MOST_CELLS,
-    QUOTED_OR_NOT,
-    Column,
-    Nominal,
+from mmbench.errors import converted, extra
+from mmbench.reader.advice import (
     check_names,
     check_width,
     column_name,
-    field_counts,
     not_names,
-    parse_rows,
-    read_arff,
     setting,
-    without_bytes,
     wrong_fields,
 )
-from mmbench.datasets.parsers.arrays import read_npz
-from mmbench.datasets.parsers.text_files import UNPACKERS, TooLarge, read_bytes, read_svmlight
-from mmbench.datasets.user.keys import SVMLIGHT, FileOptions, inner_path
-from mmbench.errors import converted, did_you_mean, extra
+from mmbench.reader.file_text import UNPACKERS, TooLarge, read_bytes, read_npz, read_svmlight
+from mmbench.reader.keys import SVMLIGHT, Column, FileOptions, Nominal, inner_path
+from mmbench.reader.text_tables import (
+    BLANKS,
+    MOST_CELLS,
+    QUOTED_OR_NOT,
+    field_counts,
+    parse_rows,
+    read_arff,
+    without_bytes,
+)
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -457,57 +452,3 @@ def of_arrays(X: NDArray, y: NDArray) -> DenseTable:
         raise ValueError(f"X must contain numbers, not {X.dtype}")
     frame = pd.DataFrame(X, columns=[str(k + 1) for k in range(X.shape[1])])
     return DenseTable(frame.assign(target=y), "target")
-
-
-# OpenML and scikit-learn
-
-
-def openml_file(data_id: int, places: Places, most: int) -> tuple[Path, str, tuple[str, ...]]:
-    """Return the path of an OpenML data set's ARFF file, its target and the columns to exclude.
-
-    If the ARFF file is neither in the local store nor in the mirror folder, the file is downloaded.
-    """
-    old, name = "", Path("openml", f"{data_id}.arff")
-    for folder in filter(None, (places.store, places.mirror_folder)):
-        path, facts = folder / name, folder / name.with_suffix(".json")
-        if path.is_file() and facts.is_file():
-            with converted(str(facts), ValueError, to=ValueError):
-                stated = json.loads(facts.read_text("utf-8"))
-            match stated:
-                case {"target": str(target), "ignored": [*ignored]}:
-                    return path, target, tuple(map(str, ignored))
-            old = f"{facts} is of an older version and does not list the columns to exclude; "
-    if not places.allow_network:
-        raise ValueError(f"{old}not in the store or the mirror, and the network is switched off")
-    with places.scratch() as scratch:
-        arrived, label, excluded = download_arff(data_id, scratch, places.progress, most)
-        (scratch / "facts").write_text(json.dumps({"target": label, "ignored": excluded}), "utf-8")
-        path = places.admit(arrived, name)
-        places.admit(scratch / "facts", name.with_suffix(".json"))
-    return path, label, excluded
-
-
-def sklearn_table(name: str, places: Places, most: int) -> DenseTable:
-    """Return the data set of scikit-learn's function ``load_NAME`` or ``fetch_NAME``."""
-    from scipy.sparse import issparse
-    from sklearn import datasets
-
-    named = (loader for loader in datasets.__all__ if loader.startswith(("fetch_", "load_")))
-    loaders = {loader.partition("_")[2]: loader for loader in named}
-    if name not in loaders:
-        raise ValueError(f"scikit-learn has no data set {name!r}{did_you_mean(name, loaders)}")
-    more: dict[str, Any] = {}
-    if loaders[name].startswith("fetch_"):
-        more = {"data_home": places.store / "sklearn", "download_if_missing": places.allow_network}
-    problem = f"{loaders[name]} of scikit-learn returns no table with labels"
-    no_table = converted(problem, AttributeError, TypeError, to=ValueError)
-    with converted("", OSError, to=ValueError), no_table:
-        with bounded_urlopen(most, threading.Event()):
-            bunch = getattr(datasets, loaders[name])(**more)
-        if issparse(bunch.data):
-            raise ValueError("is sparse; save X and y as .svm by scikit-learn's dump_svmlight_file")
-        y, names = np.asarray(bunch.target), np.atleast_1d(getattr(bunch, "target_names", ()))
-        # the `target_names` of fetch_covtype are not the names of the classes
-        if y.ndim == 1 and y.dtype.kind == "i" and np.isin(y, range(len(names))).all():
-            y = names[y]
-        return of_arrays(np.asarray(bunch.data), y)

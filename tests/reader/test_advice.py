@@ -1,0 +1,100 @@
+"""The keys that messages advise, and keys that are refused before data are read."""
+
+from __future__ import annotations
+
+import re
+import shlex
+import string
+import time
+from pathlib import Path
+
+import pytest
+
+from mmbench.config.files import parse_yaml
+from mmbench.config.read import load_config
+from mmbench.datasets import load_dataset
+from mmbench.errors import UserError
+from mmbench.reader.advice import check_names, setting
+
+CONFIG = """name: c
+datasets: [{{{}}}]
+protocol: {{test: {{kfold: 2}}}}
+machines: {{svm: }}
+"""
+
+
+def entry(folder: Path, keys: str, *options: str):
+    """Return the data set of a configuration with these keys."""
+    (folder / "c.yaml").write_text(CONFIG.format(keys))
+    return load_config(folder / "c.yaml", options).datasets[0]
+
+
+@pytest.mark.parametrize("mark", sorted({*string.punctuation} - {*"'\"_,;"}))
+def test_both_forms_of_an_advice_go_on(tmp_path: Path, mark: str):
+    (tmp_path / "my.csv").write_text(f"a{mark}kind\n1{mark}x\n2{mark}y\n")
+    keys = "path: my.csv, target: kind"
+    with pytest.raises(UserError) as error:
+        load_dataset(entry(tmp_path, keys).ref(()), store=tmp_path)
+    form = r"; if .* separates fields, write (.*) \(--set (.*)\)$"
+    advice, option = re.search(form, str(error.value)).groups()
+    for read in (entry(tmp_path, f"{keys}, {advice}"), entry(tmp_path, keys, *shlex.split(option))):
+        assert load_dataset(read.ref(()), store=tmp_path).X.tolist() == [[1], [2]]
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        *string.punctuation,
+        *" \u00a0\u2009\u0085é",
+        *("no", "1e3", "latin-1", "a: b", "#a", "é b"),
+        *(False, 3, ["", "x, y", "no", 3, "3", "\u00a0"]),
+    ],
+)
+def test_a_value_in_an_advice_is_read_as_this_value(value):
+    block, option = re.fullmatch(r"write (k: .*) \(--set (.*)\)", setting("k", value)).groups()
+    (assigned,) = shlex.split(option)
+    assert parse_yaml(block, "") == parse_yaml(f"{{{block}}}", "") == {"k": value}
+    assert parse_yaml(assigned.removeprefix("datasets[0].k="), "") == value
+
+
+@pytest.mark.parametrize(
+    ("keys", "reason"),
+    [
+        ("path: a.csv", "target is missing"),
+        ("path: a.csv, openml: 31, target: y", "give only one of path and openml"),
+        ("name: wine, drop: [a]", "drop needs a table"),
+        ("openml: 0", "greater than or equal to 1"),
+        ("path: a.csv, target: 3.0", "a whole number or a name in quotes, got 3.0"),
+        ("path: a.csv, target: y, encoding: utf-9", "encoding: unknown encoding 'utf-9'"),
+        ("path: a.csv, target: y, encoding: rot13", "unknown encoding 'rot13'"),
+        ("path: a.csv, target: y, separator: ab", "separator: .* at most 1 character"),
+        ("path: a.csv, target: y, drop: [true]", "drop: a column is a whole number or a name"),
+        ("path: a.csv, target: y, categorical: [{a: 1}]", "values in order"),
+        ("path: a.csv, target: y, drop: [a, null]", "in quotes, got None"),
+        ("path: a.csv, target: y, categorical: [null]", "in quotes, got None"),
+        ("sklearn: wine, categorical: [{a: [false, true]}]", "in quotes, got False"),
+        ("path: a.csv, target: y, separator: §", "must be an ASCII character, got '§'"),
+        ("path: a.csv, target: y, decimal: ',', thousands: ','", "cannot both be"),
+        ("path: a.csv, target: y, table: {}", "unknown key 'table'"),
+        ("path: a.csv, target: y, decimals: ','", "'decimals'; did you mean 'decimal'"),
+        ("path: a.csv, target: y, drop: a, clases: [1, 2]", "'clases'; did you mean 'classes'"),
+    ],
+)
+def test_wrong_keys_are_refused_before_data_are_read(tmp_path: Path, keys: str, reason: str):
+    (tmp_path / "a.csv").write_text("")
+    with pytest.raises(UserError, match=rf"c\.yaml: datasets\[0\].*{reason}"):
+        entry(tmp_path, keys)
+
+
+@pytest.mark.parametrize("key", ["features", "drop", "categorical", "index", "groups", "missing"])
+def test_an_empty_key_is_as_good_as_none(tmp_path: Path, key: str):
+    (tmp_path / "my.csv").write_text("a,kind\n1,x\n2,y\n")
+    keys = "path: my.csv, target: kind"
+    assert entry(tmp_path, f"{keys}, {key}: ") == entry(tmp_path, keys)
+
+
+def test_many_names_are_checked_in_reasonable_time():
+    """The check for equal names grew with the square of their number: 31 s for these names."""
+    start = time.process_time()
+    check_names([f"c{j}" for j in range(50_000)])
+    assert time.process_time() - start < 3
