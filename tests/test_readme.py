@@ -49,7 +49,7 @@ def test_links_and_experiments_are_there(page):
     for link in ("".join(pair) for pair in links):
         generated = link.startswith(("gallery/", "pictures/"))
         assert generated or (folder / link).exists(), link
-    for name in re.findall(r"mmbench run (\w+)", PAGES[page]):
+    for name in re.findall(r"mmbench run ([\w/]+(?:\.yaml)?)", PAGES[page]):
         assert find_config(name).exists()
 
 

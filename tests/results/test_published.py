@@ -249,6 +249,16 @@ def test_a_forged_published_row_is_named(row) -> None:
         Plan.of({"name": "x", "published": [{"dataset": "a", "metric": "accuracy_pct", **row}]})
 
 
+def test_the_page_of_the_sixth_paper_begins_with_files_that_are_read(tmp_path: Path) -> None:
+    page = (PAPERS[0].parents[2] / "docs" / "sixth_paper.md").read_text(encoding="utf-8")
+    lines = re.findall("^    (.+)$", page.partition("```")[0], re.M)
+    (tmp_path / "published.csv").write_text("\n".join(lines))
+    config = config_of(
+        yaml.safe_load(re.findall(r"```yaml\n(.*?)```", page, re.S)[0]), tmp_path / "x"
+    )
+    assert len(config.published) == 6 == len(plan_of(config).cells)
+
+
 def test_a_file_that_is_no_published_table_is_named_with_its_row(tmp_path: Path) -> None:
     (tmp_path / "own.csv").write_text(OWN.replace("97.1", "97,1"))
     with pytest.raises(UserError, match=r"published: own\.csv: row 1 has more fields"):
