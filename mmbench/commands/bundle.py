@@ -21,7 +21,6 @@ from zipfile import ZIP_DEFLATED, ZipFile, ZipInfo
 
 import mmbench
 from mmbench.commands.cite import entries_of
-from mmbench.config.bundled import portable
 from mmbench.config.files import config_files, parse_yaml, read_text, yaml_class
 from mmbench.errors import UserError, converted
 from mmbench.jobs.disk import write_output
@@ -136,6 +135,8 @@ def _settings(results: Results) -> dict[str, Any]:
     """Return the portable configuration of results, by default of mmbench's experiment with the
     same name.
     """
+    from mmbench.config.bundled import portable  # imports libraries that tables do not need
+
     places = [results.folder / SETTINGS, results.folder / CONFIG]
     places += [path for name, path in config_files().items() if name == results.name]
     for path in places:

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 __all__ = ["run"]
 
 #: Modules that worker processes import when they start.
-WORKER_IMPORTS = ("mmbench.running.worker", "mmbench.selection")
+WORKER_IMPORTS = ("mmbench.running.worker", "mmbench.selection.search")
 
 
 def run(

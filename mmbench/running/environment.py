@@ -59,10 +59,10 @@ def thread_pools() -> Any:
     """Return the controller of the thread pools of BLAS and OpenMP libraries in this process.
 
     The controller finds only libraries that are loaded already. This function imports
-    `mmbench.selection` first, since this import loads BLAS and OpenMP libraries.
+    `mmbench.selection.search` first, since this import loads BLAS and OpenMP libraries.
     """
     from threadpoolctl import ThreadpoolController
 
-    import mmbench.selection  # noqa: F401
+    import mmbench.selection.search  # noqa: F401
 
     return ThreadpoolController()

@@ -10,7 +10,6 @@ from itertools import combinations
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.utils.multiclass import check_classification_targets
 
 #: Class index of rows without a label.
 UNLABELLED = -1
@@ -126,6 +125,8 @@ def encode_labels(y: NDArray) -> tuple[NDArray, NDArray]:
     kinds = sorted({type(label).__name__ for label in y}) if y.dtype == object else []
     if len(kinds) > 1:
         raise ValueError(f"y mixes labels of kinds {' and '.join(kinds)}; use one kind")
+    from sklearn.utils.multiclass import check_classification_targets
+
     check_classification_targets(y)
     classes, labels = np.unique(y, return_inverse=True)
     if len(classes) < 2:
