@@ -173,6 +173,11 @@ SPARSE_COPIES = 4
 PART_GRAMS, SMALL_PART_GRAMS, SMALL_PART_ROWS = 5, 12, 4000
 
 
+#: The automatic grid of the width of ``rbf`` for all machines, in units of ``1 / (n_features *
+#: X.var())``: experiments combine it with ``gamma_scaling="variance"``.
+GAMMA_GRID = {"gamma": ("gamma", tuple(2.0**k for k in range(-7, 8, 2)))}
+
+
 @dataclass(frozen=True)
 class SearchSpace:
     """The default grid search of a machine.
