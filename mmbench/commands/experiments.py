@@ -21,6 +21,7 @@ from scipy.sparse import issparse
 
 from mmbench.commands.options import Options, Say, as_list, has_terminal, parse_only
 from mmbench.config.files import find_config
+from mmbench.config.grids import AUTO
 from mmbench.config.model import Config, DatasetEntry
 from mmbench.config.plan import job_of_column, need_dense_rows, plan, plan_of
 from mmbench.config.read import load_configs, to_yaml
@@ -35,6 +36,8 @@ from mmbench.jobs.prepare import check_rows
 from mmbench.jobs.record import is_done
 from mmbench.jobs.store import CONFIG, RecordStore
 from mmbench.jobs.trial import faults, needs_trial
+from mmbench.machines import machine_class
+from mmbench.results.cells import MIN_VALUES
 from mmbench.running.local import LocalExecutor
 from mmbench.running.progress import TimeLeft
 from mmbench.running.runner import EXIT_FAILED, Summary, run
@@ -349,6 +352,8 @@ def run_planned(
             say(_line(group, store, experiment.plan))
     for line in done.wrong_input:
         say(line)
+    for line in grid_ends(experiment, store) if done.done else ():
+        say(line)
     if others := len(set(store.keys()) - experiment.plan.jobs):
         text = "records are of other settings, or of earlier versions of a machine; tables leave"
         say(f"{folder}: {others} {text} them out, 'mmbench clean' removes them")
@@ -364,6 +369,58 @@ def run_planned(
     code = max(done.exit_code, EXIT_FAILED if options.strict and done.doubtful else 0)
     reasons = [str(record["reason"]) for record in done.failed]
     return Finished(name, folder, done.done, done.reused, reasons, done.left, code)
+
+
+def grid_ends(experiment: PlannedExperiment, store: RecordStore) -> list[str]:
+    """Return a line for each parameter of a machine of which more than half of the selections lie
+    at an end of its grid, with the option that widens the grid.
+
+    Ends beyond which no value is valid are not counted, and neither are grids of two values.
+    """
+    selections: dict[tuple[str, str], list[float]] = {}
+    grids: dict[tuple[str, str], Job] = {}
+    for job in experiment.jobs:
+        record = store.find(job.key) if job.grid else None
+        chosen = (record or {}).get("selection", {}).get("params") or {}
+        for name, value in ((n, v) for one in as_list(chosen) for n, v in one.items()):
+            if name in dict(job.grid) and isinstance(value, int | float):
+                selections.setdefault((job.column, name), []).append(value)
+                grids[job.column, name] = job
+    lines = []
+    for (column, name), values in selections.items():
+        job = grids[column, name]
+        grid, wider = dict(job.grid)[name], _widened(job, name)
+        at_ends = sum(values.count(end(grid)) for end in (min, max) if end(wider) != end(grid))
+        if 2 * at_ends > len(values):
+            stated, own = experiment.config.machines[column].grid, f"machines.{column}"
+            axes = {n: f"[{', '.join(_short(v) for v in axis)}]" for n, axis in job.grid}
+            axes[name] = f"[{', '.join(map(_short, wider))}]"
+            options = [f"{own}.grid.{name}={axes[name]}"]
+            if name not in stated:  # such as B_fraction, the meaning of B: auto
+                options = [f"{own}.grid={{{', '.join(f'{n}: {axes[n]}' for n in axes)}}}"]
+            automatic = experiment.config.gamma_scaling == "none" and stated.get(name) == AUTO
+            if name == "gamma" and automatic:
+                options += [f"{own}.params.gamma_scaling=variance"]
+            sets = " ".join(f"--set '{option}'" for option in options)
+            counts = f"{at_ends} of {len(values)} selections of {name} lie at an end of its grid"
+            lines.append(f"{experiment.plan.label(column)}: {counts}; a wider grid: {sets}")
+    return lines
+
+
+def _short(value: object) -> str:
+    return f"{value:.10g}" if isinstance(value, int | float) else str(value)
+
+
+def _widened(job: Job, name: str) -> list[float]:
+    """Return a grid with two more values at each end, as far as they are valid."""
+    grid = [value for value in dict(job.grid)[name] if isinstance(value, int | float)]
+    if len(grid) < MIN_VALUES or min(grid) <= 0:
+        return grid
+    parameter = machine_class(job.machine).parameters[name]
+    down, up = grid[0] / grid[1], grid[-1] / grid[-2]
+    more = [[grid[0] * down**k for k in (2, 1)], [grid[-1] * up**k for k in (1, 2)]]
+    below, above = ([v for v in values if parameter.problem(v) is None] for values in more)
+    return [*below, *grid, *above]
 
 
 def _line(jobs: Sequence[Job], store: RecordStore, plan: Plan) -> str:

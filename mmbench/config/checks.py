@@ -49,7 +49,7 @@ from mmbench.tables.layouts import LAYOUTS, check_able
 #: the parameter.
 EXPERIMENT_KEYS = {
     "kernel": "machines.{column}.kernel",
-    **{key: f"the experiment's key {key!r}" for key in ("gamma_scaling", "kernel_scaling", "ties")},
+    **{key: f"the experiment's key {key!r}" for key in ("kernel_scaling", "ties")},
     "break_ties": "the experiment's key 'ties'",
     "decision_function_shape": "the caller of decision_function; records hold all pairs' values",
     "random_state": "protocol.seed",
@@ -281,6 +281,12 @@ def _check_parent(config: Config, column: MachineColumn, before: list[str]) -> N
         raise ValueError(f"{parent!r} must be listed before {column.name!r}")
     if lacking := set(column.kernels) - set(config.kernels_of(parent)):
         raise ValueError(f"{parent} does not run with kernel {min(lacking)}")
+    own = config.machines[parent]
+    scaled = own.grid.get("gamma") == AUTO or own.params.get("gamma_scaling", "none") != "none"
+    takes = "gamma" in column.cls.parameters and "gamma" not in {*column.entry.grid}
+    if scaled and takes and "gamma_scaling" not in column.cls.parameters:
+        values = f"--set 'machines.{parent}.grid.gamma={{log2: [-15, 3, 2]}}'"
+        raise ValueError(f"has no parameter gamma_scaling, the unit of {parent}'s gamma; {values}")
 
 
 def _check_grid_points(config: Config, columns: list[MachineColumn]) -> None:

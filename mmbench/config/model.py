@@ -386,7 +386,7 @@ class Config(Strict):
     preprocess: StepList = ()
     kernel: Several[Kernel] = ["rbf"]
     degree: Several[Positive] | None = None
-    gamma_scaling: Literal["none", "per_feature"] = "none"
+    gamma_scaling: Literal["none", "per_feature", "variance"] = "none"
     kernel_scaling: Literal["none", "trace"] = "none"
     protocol: Protocol
     select: Select = Select()

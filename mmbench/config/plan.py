@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from mmbench.config.faults import Fault
-from mmbench.config.grids import expand_auto, for_kernel, replaced_by
+from mmbench.config.grids import AUTO, expand_auto, for_kernel, replaced_by
 from mmbench.config.model import Config, DatasetEntry
 from mmbench.config.smoke import SUFFIX
 from mmbench.datasets import Dataset, DatasetRef, dataset_hash, load_dataset, split_slots
@@ -173,14 +173,22 @@ def settings(
     entry, machine = config.machines[column], config.machine_of(column)
     cls, fixed = machine_class(machine), alias_of(machine).params
     override: Mapping[str, Any] = {} if dataset is None else dataset.grid
-    grid = expand_auto(cls, {name: override.get(name, axis) for name, axis in entry.grid.items()})
+    axes = {name: override.get(name, axis) for name, axis in entry.grid.items()}
+    grid = expand_auto(cls, axes)
     params = {**entry.params, **dict.fromkeys(replaced_by(cls, (*grid, *entry.params)))}
+    if axes.get("gamma") == AUTO:  # the unit of the automatic grid
+        params = {"gamma_scaling": "variance", **params}
     if entry.use:
         parent, _ = settings(config, entry.use, kernel, degree, dataset)
         if "degree" in machine_class(config.machine_of(entry.use)).parameters:
             degree = parent.get("degree")  # None if the degree is selected by grid search
         known = set(cls.parameters) - set(fixed) - set(replaced_by(cls, fixed))
+        if "gamma" in (*grid, *entry.params):
+            known -= {"gamma_scaling"}  # the unit of the parent's gamma
         params = {**{n: v for n, v in parent.items() if n in known}, **params}
+    elif config.source is not None and column in config.source.machines:
+        theirs, _ = settings(config.source, column, kernel, degree, _same(config.source, dataset))
+        params = {n: theirs[n] for n in ("gamma_scaling",) if n in theirs} | params
     foreign = issubclass(cls, ForeignClassifier)
     if foreign and entry.kernel and "kernel" in cls.parameters:
         params["kernel"] = kernel
@@ -199,6 +207,11 @@ def settings(
     if foreign:
         return params, grid
     return for_kernel(params, kernel), for_kernel(grid, kernel)
+
+
+def _same(config: Config, dataset: DatasetEntry | None) -> DatasetEntry | None:
+    """Return the entry of a data set in another experiment."""
+    return next((e for e in config.datasets if dataset and e.label == dataset.label), None)
 
 
 def _order(value: Any) -> tuple[int, bool, Any]:

@@ -52,12 +52,10 @@ from mmbench.machines.base.problem import (
     PartProblem,
     expand,
 )
-from mmbench.machines.base.search_space import SearchSpace
+from mmbench.machines.base.search_space import GAMMA_GRID, SearchSpace
 from mmbench.machines.base.threshold import given_bias, optimal_bias, reference_bias
 from mmbench.memory import TrainingSize
 
-#: The paper's grid of gamma with ``gamma_scaling="per_feature"``.
-GAMMAS = (0.01, 0.1, 0.5, 1, 5, 10, 15, 20, 50, 100, 200, 300, 400, 500, 600, 700)
 _BELOW_ONE = (0.05, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9)
 #: The paper's grid of Cm: 0.05, 0.1, 0.2, ..., 0.9, 1, and their reciprocals up to 20.
 SLOPES = (*_BELOW_ONE, 1.0, *(1 / slope for slope in reversed(_BELOW_ONE)))
@@ -91,11 +89,11 @@ class MAMC(WeightedClassifier):
     """
 
     search_space: ClassVar[SearchSpace] = SearchSpace(
-        {"gamma": ("gamma", GAMMAS), "Cm": ("Cm", SLOPES)},
+        {**GAMMA_GRID, "Cm": ("Cm", SLOPES)},
         # "near_one" prefers a small |log Cm|; exchanging the two classes replaces Cm by 1/Cm, and
         # does not change |log Cm|
         prefer={"gamma": "small", "Cm": "near_one", "degree": "small"},
-        # at gamma = 0.01 all kernel values are near 1, and scores differ only in their last digits
+        # at a small gamma all kernel values are near 1, and scores differ only in their last digits
         single_precision=False,
     )
     sparse_input = True

@@ -135,6 +135,9 @@ def grid_rows(results: Results) -> list[list[Any]]:
             name = "all others" if row.grid else "all"
             axes.setdefault((row.machine, name), {})[f"as {results.label(row.uses)}"] = None
         for name, values in (row.grid or {}).items():
+            given = row.parameters if isinstance(row.parameters, dict) else {}
+            if name == "gamma" and given.get("gamma_scaling") == "variance":
+                name = "gamma (1 / (columns × variance))"
             axes.setdefault((row.machine, name), {}).update(dict.fromkeys(map(_hashable, values)))
     return [[results.label(m), name, _axis(values)] for (m, name), values in axes.items()]
 

@@ -295,6 +295,22 @@ def test_number_of_processes_is_at_least_one_and_at_most_what_the_system_allows(
     assert Options().slots == 1
 
 
+@pytest.mark.parametrize(
+    ("grid", "widened"),
+    [
+        ("{C: [1, 10], gamma: [1e3, 1e4, 1e5]}", "grid.gamma=[10, 100, 1000, 10000, 100000, "),
+        ("{C: [1, 10], gamma: [0.1, 1]}", ""),  # both values are ends
+        ("{C: [1, 10], gamma: [1e-6, 0.5, 1e6]}", ""),
+    ],
+)
+def test_a_run_says_which_grid_to_widen(grid: str, widened: str, tmp_path: Path):
+    path = write(tmp_path, good_rows())
+    path.write_text(path.read_text().replace("{C: [1, 10], gamma: [0.1, 1]}", grid))
+    output = run(path).output
+    assert ("selections of gamma lie at an end of its grid" in output) == bool(widened)
+    assert widened in output
+
+
 def test_the_last_line_counts_doubtful_jobs_and_records_of_other_settings(tmp_path: Path):
     path = write(tmp_path, good_rows())
     head, _, _ = path.read_text().partition("machines:")

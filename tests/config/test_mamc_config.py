@@ -9,9 +9,11 @@ from helpers.drawn import load_published
 from mmbench.config.plan import settings
 from mmbench.config.read import load_config
 from mmbench.machines.lssvm import COSTS
-from mmbench.machines.lssvm import GAMMAS as SHORT
-from mmbench.machines.mamc import GAMMAS, SLOPES
+from mmbench.machines.mamc import SLOPES
 
+#: The paper's widths; the EMAMC has those up to 200.
+GAMMAS = (0.01, 0.1, 0.5, 1, 5, 10, 15, 20, 50, 100, 200, 300, 400, 500, 600, 700)
+SHORT = GAMMAS[:11]
 ROOT = Path(__file__).resolve().parents[2]
 
 

@@ -208,6 +208,38 @@ machines:
     assert [name for name, _ in jobs["mmrm"].grid] == ["C_factor"]
 
 
+#: Keys of an experiment, entries of two machines, and the unit of each machine's gamma.
+UNITS = [
+    ("", "lssvm: {grid: {gamma: auto}}, mamc: {grid: {gamma: auto}}", ["variance"] * 2),
+    ("", "svm: {grid: {gamma: auto}}, mmrm: {use: svm}", ["variance"] * 2),
+    ("", "svm: {grid: {gamma: auto}}, mpm: {use: svm, grid: {gamma: [1, 2]}}", ["variance", None]),
+    ("gamma_scaling: per_feature", "svm: {grid: {gamma: auto}}, m4: {}", ["per_feature"] * 2),
+    (
+        "",
+        "klda: {params: {gamma_scaling: none}, grid: {gamma: auto}}, lssvm: {grid: {gamma: [1]}}",
+        ["none", None],
+    ),
+]
+
+
+@pytest.mark.parametrize(("keys", "machines", "units"), UNITS)
+def test_the_automatic_widths_have_one_unit(keys, machines, units, tmp_path: Path):
+    text = f"name: units\ndatasets: [wine]\nprotocol: {{test: {{kfold: 2}}}}\n{keys}\n"
+    config = config_from(f"{text}machines: {{{machines}}}\n", tmp_path)
+    jobs = by_machine(offline_plan(config, tmp_path)).values()
+    assert [dict(job.params).get("gamma_scaling") for job in jobs] == units
+    automatic = {dict(j.grid)["gamma"] for j in jobs if len(dict(j.grid).get("gamma", ())) > 2}
+    assert automatic == {tuple(2.0**k for k in range(-7, 8, 2))}
+
+
+def test_a_classifier_without_units_takes_no_automatic_width(tmp_path: Path):
+    text = EXAMPLE.replace("gamma: [0.004, 0.0078, 0.0156]", "gamma: auto").replace(
+        "  mmrm: {use: svm} ", "  svc: {estimator: sklearn.svm.SVC, use: svm}\n  mmrm: {use: svm} "
+    )
+    with pytest.raises(UserError, match=r"--set 'machines.svm.grid.gamma="):
+        config_from(text, tmp_path)
+
+
 def test_data_set_replaces_an_axis(tmp_path: Path):
     text = SMALL.replace("[wine]", "[wine, {name: iris, grid: {C: {log2: [0, 4, 2]}}}]")
     text = text.replace("KERNEL", "rbf").replace("PROTOCOL", "{kfold: 2}")

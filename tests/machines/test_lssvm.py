@@ -17,7 +17,7 @@ from mmbench.errors import Status
 from mmbench.kernels import Kernel
 from mmbench.machines import LSSVM, lssvm
 from mmbench.machines.base.problem import BinaryProblem, judged
-from mmbench.machines.lssvm import COSTS, GAMMAS
+from mmbench.machines.lssvm import COSTS
 
 READINGS = ("gram", "empirical")
 PATH = [{"C": C} for C in COSTS]
@@ -179,7 +179,6 @@ def test_usual_reading_ignores_rotation_and_translation(shift, problem):
 
 
 def test_grids_are_the_paper_s():
-    assert GAMMAS == (0.01, 0.1, 0.5, 1, 5, 10, 15, 20, 50, 100, 200)
     assert COSTS == (0.1, 1, 10, 50, 100, 500, 1000, 2000)
 
 

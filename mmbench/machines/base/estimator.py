@@ -69,7 +69,7 @@ from mmbench.machines.base.problem import (
     linear_weights,
     warn_unless_solved,
 )
-from mmbench.machines.base.search_space import SearchSpace
+from mmbench.machines.base.search_space import GAMMA_GRID, SearchSpace
 from mmbench.machines.base.voting import (
     UNLABELLED,
     class_pairs,
@@ -176,7 +176,7 @@ class PairwiseClassifier(Declared, Estimator):
 
     kernels: ClassVar[tuple[str, ...]] = ("linear", "poly", "rbf")
     search_space: ClassVar[SearchSpace] = SearchSpace(
-        {"gamma": ("gamma", tuple(2.0**k for k in range(-15, 4, 2)))},  # libsvm's guide
+        GAMMA_GRID,
         prefer={"C": "small", "gamma": "small", "degree": "small"},
     )
     sparse_input: ClassVar[bool] = False
@@ -194,7 +194,9 @@ class PairwiseClassifier(Declared, Estimator):
         '``1 / (n_features * X.var())``, "auto" is ``1 / n_features``.',
     )
     gamma_scaling: str = parameter(
-        "none", choice("none", "per_feature"), '"per_feature" divides gamma by ``n_features``.'
+        "none",
+        choice("none", "per_feature", "variance"),
+        '"per_feature" divides gamma by ``n_features``, "variance" by ``n_features * X.var()``.',
     )
     degree: int = parameter(3, Param(low=1, integer=True), "Degree of ``poly``.")
     solver: str = parameter(
@@ -475,11 +477,12 @@ class PairwiseClassifier(Declared, Estimator):
         gamma = self.gamma if self.kernel == "rbf" else 1.0
         if gamma == "auto":
             gamma = 1.0 / X.shape[1]
-        if gamma == "scale":
+        if gamma == "scale" or (self.kernel == "rbf" and self.gamma_scaling == "variance"):
             # if the variance is infinite, kernel values are not finite and raise ValueError below
             with np.errstate(over="ignore", invalid="ignore"):
                 total = X.shape[1] * variance(X, weights)
-            gamma = 1.0 / total if total > np.finfo(float).tiny else 1.0
+            scale = 1.0 / total if total > np.finfo(float).tiny else 1.0
+            gamma = scale if gamma == "scale" else gamma * scale
         if self.gamma_scaling == "per_feature":
             gamma = gamma / X.shape[1]
         kernel = Kernel(str(self.kernel), gamma=float(gamma), degree=self.degree)

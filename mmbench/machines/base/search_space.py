@@ -6,6 +6,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+#: The automatic grid of the width of ``rbf`` for all machines, in units of ``1 / (n_features *
+#: X.var())``: experiments combine it with ``gamma_scaling="variance"``.
+GAMMA_GRID = {"gamma": ("gamma", tuple(2.0**k for k in range(-7, 8, 2)))}
+
 
 @dataclass(frozen=True)
 class SearchSpace:

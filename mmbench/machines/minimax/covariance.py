@@ -67,7 +67,7 @@ from mmbench.kernels.matrix import KernelLike
 from mmbench.machines.base.estimator import PairwiseClassifier
 from mmbench.machines.base.parameters import Param, choice, kernel_parameter, parameter, positive
 from mmbench.machines.base.problem import BinaryModel, BinaryProblem, Fit
-from mmbench.machines.base.search_space import SearchSpace
+from mmbench.machines.base.search_space import GAMMA_GRID, SearchSpace
 from mmbench.machines.minimax.coordinates import (
     NO_VARIANCE,
     DiagonalData,
@@ -101,7 +101,7 @@ class CovarianceMachine(PairwiseClassifier):
     """
 
     search_space: ClassVar[SearchSpace] = SearchSpace(
-        {"ridge": ("ridge", (1e-6, 1e-4, 1e-3, 1e-2, 1e-1))},
+        {**GAMMA_GRID, "ridge": ("ridge", (1e-6, 1e-4, 1e-3, 1e-2, 1e-1))},
         prefer={"gamma": "small", "degree": "small", "ridge": "large"},
         single_precision=False,  # float32 errors would increase the rank of the kernel matrix
     )
