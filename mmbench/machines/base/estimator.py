@@ -441,6 +441,15 @@ class PairwiseClassifier(Declared, Estimator):
         """Return an upper bound on the memory of a training in bytes, beside the data.
 
         By default, the training stores the Gram matrix.
+
+        Parameters
+        ----------
+        size : TrainingSize
+            Numbers of rows and features; ``size.grams(2)`` is the memory of two Gram matrices.
+
+        Returns
+        -------
+        float
         """
         return self._gram_bytes(size, 1)
 
