@@ -10,7 +10,6 @@ from collections.abc import Iterator
 from functools import partial
 from itertools import zip_longest
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -233,26 +232,24 @@ def routes() -> Rows:
 
 
 def gaps(kernel: str) -> Rows:
-    """Yield the relative gaps and CPU times of SVMs with a kernel, from ``certificates.csv``."""
-    table = pd.read_csv(FILE.with_name("certificates.csv"))
-    order = {"SVM": 0, "SVC": 1, "libsvm": 2}
+    """Yield one row per solver with a kernel, from ``audit_svms.csv``: the median and largest gaps
+    over the data sets per penalty, the changed labels, the CPU time and the warnings.
+    """
+    table = pd.read_csv(FILE.with_name("audit_svms.csv"))
     table = table[table.kernel == kernel]
-    table = table.assign(order=table.solver.map(lambda name: order.get(name, len(order))))
-    table = table.sort_values(["n", "order"], kind="stable")
     penalties = sorted(set(table.C))
-    yield ["Data", "Solver", *(f"C = {C:,}" for C in penalties)]
-    yield ["---", "---", *["---:"] * len(penalties)]
-    for (data, solver), own in table.groupby(["data", "solver"], sort=False):
-        cells = {row.C: row for row in own.itertuples()}
-        texts = (gap_and_time(cells[C]) if C in cells else "–" for C in penalties)
-        yield [data, "mmbench" if solver == "SVM" else solver, *texts]
-
-
-def gap_and_time(row: Any) -> str:
-    """Return the gap and the CPU milliseconds of a fit, with a mark if the solver has warned."""
-    gap = "–" if np.isnan(row.gap) else f"{row.gap:.0e}".replace("e+00", "").replace("e-0", "e-")
-    mark = "\\*" if row.warned else ""
-    return f"{gap}{mark}, {short(1e3 * row.seconds)} ms".replace("-", "−")
+    yield ["Solver", *(f"C = {C:g}" for C in penalties), "Labels", "CPU ms", "Warned"]
+    yield ["---", *["---:"] * (len(penalties) + 3)]
+    for solver, own in table.groupby("solver", sort=False):
+        cells = [own.gap[own.C == C] for C in penalties]
+        labels = 100 * own.labels_changed.sum() / own.n.sum()
+        yield [
+            str(solver),
+            *(f"{tiny(cell.median())} ({tiny(cell.max())})" for cell in cells),
+            f"{labels:.2f} %",
+            f"{short(1e3 * own.seconds.median())} ({short(1e3 * own.seconds.max())})",
+            f"{own.warned.sum()} of {len(own)}",
+        ]
 
 
 def runner() -> Rows:

@@ -309,9 +309,8 @@ FORGED = {
 
 
 @pytest.mark.parametrize("name", FORGED)
-def test_forged_arrays_are_damage(tmp_path, monkeypatch, name):
+def test_forged_arrays_are_damage(tmp_path, name):
     store = RecordStore.create(tmp_path / "run", "name: small\n")
-    monkeypatch.setattr(store_module, "ARRAYS_BYTES", 100_000)
     store.path_of("abc", ".npz").write_bytes(_forged())
     assert set(store.arrays("abc")) == {"test_index", "predicted", "y_test", "decisions"}
     store.path_of("abc", ".npz").write_bytes(FORGED[name])

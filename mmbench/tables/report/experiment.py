@@ -2,9 +2,9 @@
 the run.
 """
 
-import shutil
-
-from mmbench.errors import UserError
+from mmbench.errors import UserError, converted
+from mmbench.jobs.disk import read_regular
+from mmbench.jobs.seal import BadRecord
 from mmbench.results.folder import CSV
 from mmbench.tables.build import arrange, laid_out
 from mmbench.tables.figures import draw_figure, figures_of, title_of
@@ -44,7 +44,8 @@ def drawings(site: Site, view: View) -> list[dict[str, str]]:
     copied = not (results.has_records or names)
     for image in sorted(results.folder.glob("*.[ps][nv]g")) if copied else []:
         file, name = f"figures/{image.name}", image.stem
-        shutil.copyfile(image, site.path(f"{view.folder}/{file}"))
+        with converted(str(image), BadRecord):
+            site.path(f"{view.folder}/{file}").write_bytes(read_regular(image))
         drawn.append({"name": view.name if name == "figure" else name, "file": file, "words": ""})
     for name in () if drawn else (*names, RANKS):
         file = f"figures/{name}.svg"

@@ -245,6 +245,15 @@ def test_links_in_a_report_are_replaced_and_not_followed(usps, tmp_path) -> None
     assert not asset.is_symlink() and (folder / "usps_rbf" / "index.html").is_file()
 
 
+def test_an_image_of_a_reference_folder_that_is_a_link_is_not_followed(tmp_path):
+    folder = shutil.copytree(REFERENCE / "quickstart", tmp_path / "quickstart")
+    (tmp_path / "secret").write_text("of the reader")
+    (folder / "figure.png").symlink_to(tmp_path / "secret")
+    with pytest.raises(UserError, match=r"figure\.png: cannot be read \(a link"):
+        report([folder], tmp_path / "site")
+    assert not [*(tmp_path / "site").rglob("figure.png")]
+
+
 def test_a_folder_with_other_files_is_refused(usps, tmp_path) -> None:
     mine = tmp_path / "mine"
     mine.mkdir()
