@@ -84,8 +84,8 @@ def narrowed(results: Results, wanted: Mapping[str, Collection[str]]) -> Results
 
 
 def _facts_of_part(results: Results) -> dict[str, Any]:
-    """Return the facts about the splits of narrowed results; facts that are not stored by split are
-    those of the whole run.
+    """Return the facts about the splits of narrowed results; facts that are not stored by split
+    describe the whole run.
     """
     splits = results.splits[~results.splits.experiment.isin([g.name for g in results.guests])]
     records = [r for key in splits.record if (r := results.records.get(key))]
