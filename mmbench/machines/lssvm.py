@@ -175,7 +175,7 @@ class LSSVM(WeightedClassifier):
         costs = [point.get("C", self.C) for point in points]
         weights = row_weights(problem, self.class_weight)
         reference, squared = self.solver == "reference", self.reading == "empirical"
-        # of so many sparse rows, no n x n or d x d array is stored
+        # of many sparse rows, no n x n or d x d array is stored
         large = issparse(problem.X) and min(problem.X.shape) > MOST_FEATURES
         iterative = large and not (reference or squared) and problem.is_linear
         gram: Gram
