@@ -6,8 +6,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from mmbench.datasets.dataset import ADDED
-
 
 @dataclass(frozen=True)
 class SearchSpace:
@@ -62,4 +60,4 @@ class SelectRef:
     #: not in `prefer`, the machine declares the preference.
     prefer: tuple[tuple[str, str], ...] = ()
     #: Metric that selection maximizes; see `mmbench.selection.metrics`.
-    metric: str = field(default="accuracy", metadata=ADDED)
+    metric: str = "accuracy"
