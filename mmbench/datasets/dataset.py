@@ -41,11 +41,6 @@ def random_stream(seed: int, repeat: int = 0, *purpose: int) -> np.random.Random
 Scalar = str | float | int | None
 #: Preprocessing steps as pairs (name, argument), for example ``(("divide", 255), ("pca", 80))``.
 Steps = tuple[tuple[str, Scalar], ...]
-#: Metadata that marks a dataclass field as added later, when results were already stored. A stored
-#: result is identified by a hash of dataclass fields. A field with the metadata ADDED is omitted
-#: from the hash if the field has its default value, so that the hashes of older results remain
-#: valid.
-ADDED = {"added": True}
 
 
 @dataclass(frozen=True)
@@ -63,12 +58,12 @@ class DatasetRef:
     #: Preprocessing steps (name, argument), fitted on the training rows.
     preprocess: Steps = ()
     #: Labels of the classes to which the data set is restricted; empty for all classes.
-    classes: tuple[str, ...] = field(default=(), metadata=ADDED)
+    classes: tuple[str, ...] = ()
     #: Options for reading a user's file, as (key, value) pairs; see `FileOptions.pairs`.
-    options: tuple[tuple[str, Any], ...] = field(default=(), metadata=ADDED)
+    options: tuple[tuple[str, Any], ...] = ()
     #: Path of a file that assigns rows to folds, for the split rule ``predefined``. The hash that
     #: identifies a stored result depends on the content of this file, not on the path.
-    folds: str | None = field(default=None, metadata=ADDED)
+    folds: str | None = None
 
     @property
     def card(self) -> Card | None:

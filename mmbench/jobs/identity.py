@@ -37,17 +37,6 @@ EXECUTION = {"n_jobs", "random_state", "time_limit", "cache_size"}
 #: values in a record. Records do not contain these parameters.
 PREDICTION = {"break_ties", "decision_function_shape"}
 
-#: Parameters that were added after the first records were made, with their neutral values. A
-#: parameter with its neutral value does not change the trained model. `parameters_of` omits
-#: parameters with neutral values, so that the keys of jobs with older records do not change.
-NEW_PARAMS = {
-    "max_iter": -1,
-    "robust_mean": 0.0,
-    "robust_covariance": 0.0,
-    "theta": 0.5,
-    "A": None,
-}
-
 
 def identity(job: Job) -> dict[str, Any]:
     """Return the version, the commit and the fingerprint of the code that a job's machine uses.
@@ -160,7 +149,7 @@ def parameters_of(machine: Any) -> dict[str, Any]:
     # in another package, parameters with the names of the other parameters may change the result
     left_out = {"n_jobs", "random_state"}
     if estimator is machine:  # `machine` wraps no classifier of another package
-        left_out = EXECUTION | PREDICTION | {n for n, v in NEW_PARAMS.items() if params.get(n) == v}
+        left_out = EXECUTION | PREDICTION
     return {name: _plain(params[name]) for name in sorted(params.keys() - left_out)}
 
 

@@ -13,7 +13,7 @@ from dataclasses import asdict, dataclass, field, fields, is_dataclass, replace
 from functools import cached_property
 from typing import Any
 
-from mmbench.datasets.dataset import ADDED, DatasetRef
+from mmbench.datasets.dataset import DatasetRef
 from mmbench.machines.base.search_space import SelectRef
 
 #: Version of the fields of `Job`; part of every job's key. JOB_SCHEMA is increased if the meaning
@@ -101,17 +101,17 @@ class Job:
     machine_version: int = 1
     #: Name of the job's entry of ``machines`` in the configuration, if this name differs from the
     #: name of the machine.
-    variant: str = field(default="", metadata=ADDED)
+    variant: str = ""
     #: Default values of the estimator's parameters that are neither fixed nor selected.
-    defaults: Pairs = field(default=(), metadata=ADDED)
+    defaults: Pairs = ()
     #: Method of calibration, "sigmoid" or "isotonic", or None if no probabilities are computed.
-    calibrate: str | None = field(default=None, metadata=ADDED)
+    calibrate: str | None = None
 
     @cached_property
     def key(self) -> str:
         """Hash of all fields that may change the result."""
-        dataset, content = _filled(self.dataset), _filled(self)
-        dataset.pop("folds", None)
+        dataset, content = _fields(self.dataset), _fields(self)
+        del dataset["folds"]
         del dataset["path"], content["experiment"]
         content = _canonical({**content, "dataset": dataset, "schema": JOB_SCHEMA})
         text = json.dumps(content, sort_keys=True, allow_nan=False)
@@ -193,24 +193,14 @@ class Job:
         return _from_dict(cls, {**values, **built})
 
 
-def _filled(part: Any) -> dict[str, Any]:
-    """Return the dataclass fields by name; omit fields marked `ADDED` that have default values.
-
-    A new field that is marked `ADDED` does not change the keys of older jobs.
-    """
-    return {
-        f.name: getattr(part, f.name)
-        for f in fields(part)
-        if not f.metadata.get("added") or getattr(part, f.name) != f.default
-    }
+def _fields(part: Any) -> dict[str, Any]:
+    """Return the dataclass fields by name, without cached properties."""
+    return {f.name: getattr(part, f.name) for f in fields(part)}
 
 
 def _from_dict(cls: type, values: Mapping[str, Any]) -> Any:
-    """Return a dataclass from JSON types; raise KeyError if a field is missing.
-
-    Only fields that are marked `ADDED` may be missing.
-    """
-    if missing := {f.name for f in fields(cls) if not f.metadata.get("added")} - set(values):
+    """Return a dataclass from JSON types; raise KeyError if a field is missing."""
+    if missing := {f.name for f in fields(cls)} - set(values):
         raise KeyError(f"{cls.__name__} without {', '.join(sorted(missing))}")
     return cls(**{name: _frozen(value) for name, value in values.items()})
 
@@ -229,7 +219,7 @@ def _canonical(value: Any) -> Any:
     if isinstance(value, int):
         return float(value)
     if is_dataclass(value):
-        value = _filled(value)
+        value = _fields(value)
     if isinstance(value, Mapping):
         return {name: _canonical(item) for name, item in value.items()}
     return [_canonical(item) for item in value] if isinstance(value, list | tuple) else value

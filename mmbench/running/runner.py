@@ -480,8 +480,6 @@ def _difference(then: Job, now: Job) -> str:
         return ""
     if then.machine_version != now.machine_version:
         return f"version {then.machine_version} of the machine, {now.machine_version} today"
-    if not then.defaults:
-        return "recorded without the defaults of the parameters"
     old, new = (dict(job.to_dict()["defaults"]) for job in (then, now))  # JSON types, as in records
     names = [name for name in {**old, **new} if old.get(name) != new.get(name)]
     return ", ".join(f"default {n}={old.get(n)!r}, {new.get(n)!r} today" for n in names)

@@ -195,7 +195,7 @@ def test_a_record_names_its_code_and_all_parameters(tmp_path):
     lines_of(jobs, store)
     record = store.read(jobs[0].key)
     assert record["code"] == identity.identity(jobs[0])
-    left_out = identity.EXECUTION | identity.PREDICTION | set(identity.NEW_PARAMS)
+    left_out = identity.EXECUTION | identity.PREDICTION
     assert set(record["parameters"]) == set(SVM().get_params()) - left_out
     assert record["parameters"]["C"] == record["selection"]["params"]["C"]
 

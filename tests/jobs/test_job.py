@@ -111,14 +111,6 @@ def test_key_changes_with_what_may_alter_the_result(change: dict):
     assert replace(JOB, **change).key != JOB.key
 
 
-def test_records_from_before_classes_still_answer_for_their_jobs():
-    """The key was computed by the code of that time; its records lack the field."""
-    values = JOB.to_dict()
-    del values["dataset"]["classes"]
-    assert Job.from_dict(values) == JOB
-    assert JOB.key == "59603036ba4305965b47"
-
-
 def test_training_sizes_share_no_key():
     one, other = (
         replace(JOB, split=replace(JOB.split, max_train=("nested", n))) for n in (100, 200)

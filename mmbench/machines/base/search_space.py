@@ -63,6 +63,5 @@ class SelectRef:
     #: the smallest value of the parameter, and "large" the largest value. For a parameter that is
     #: not in `prefer`, the machine declares the preference.
     prefer: tuple[tuple[str, str], ...] = ()
-    #: Metric that selection maximizes; see `mmbench.selection.metrics`. A default value is left out
-    #: of the keys of jobs, see `mmbench.datasets.dataset.ADDED`.
-    metric: str = field(default="accuracy", metadata={"added": True})
+    #: Metric that selection maximizes; see `mmbench.selection.metrics`.
+    metric: str = "accuracy"
