@@ -239,8 +239,8 @@ def plan_of(config: Config, jobs: Iterable[Job] = ()) -> Plan:
         tuple(config.metrics),
         uses,
     )
-    settings += (config.protocol.test_to_train, tuple(placed_rows(config)))
-    return Plan(config.name, config.layout, tuple(cells), *settings)
+    ratio, published = config.protocol.test_to_train, tuple(placed_rows(config))
+    return Plan(config.name, config.layout, tuple(cells), *settings, ratio, published)
 
 
 def placed_rows(config: Config) -> Iterator[PublishedRow]:
@@ -265,8 +265,12 @@ def placed_rows(config: Config) -> Iterator[PublishedRow]:
             lacking = "degree" if kernel else "kernel"
             problem = f"is empty, and {row['machine']} has several {lacking}s"
             raise Fault(f"row {k}: {lacking} {problem}", "published")
-        found = dict(zip(("kernel", "degree"), *fitting, strict=True)) if fitting else {}
-        yield {**row, **{name: value for name, value in found.items() if value is not None}}
+        placed = row.copy()
+        for kernel, degree in fitting:
+            placed["kernel"] = kernel
+            if degree is not None:
+                placed["degree"] = degree
+        yield placed
 
 
 def table_cells(config: Config) -> Iterator[tuple[Key, int]]:
