@@ -157,6 +157,8 @@ def own_rows(source: str | Path | IO[str] | pd.DataFrame, where: str) -> tuple[P
     columns = PublishedRow.__annotations__
     rows, seen = list[PublishedRow](), dict[tuple[str, ...], int]()
     for k, row in enumerate(frame.astype(object).where(frame.notna(), "").to_dict("records"), 1):
+        if not row["dataset"]:
+            raise UserError(f"{where}: row {k}: dataset is empty")
         if row["std_is"] not in ("", "sd", STANDARD_ERROR):
             raise UserError(f"{where}: row {k}: std_is {row['std_is']!r} is neither 'sd' nor 'se'")
         if row.pop("usable", "") == "no" and not row.get("reason"):
