@@ -35,7 +35,7 @@ from mmbench.machines.base.joint_training import JointClassifier
 from mmbench.results.cells import ACCURACY, AVERAGED, BOUND, WORST_CLASS
 from mmbench.results.folder import REFERENCE
 from mmbench.results.published import (
-    ERROR_METRICS,
+    PRINTED_ERRORS,
     comparable,
     is_result,
     published_machines,
@@ -404,7 +404,7 @@ def _check_own_table(config: Config) -> None:
             hint = f"{did_you_mean(name, datasets)} (published_as: '' compares nothing)"
             raise Fault(f"published has no data set {name!r}{hint}", "datasets", k, key)
     machines = [*config.machines, *config.published_only]
-    metrics = {*AVERAGED, BOUND, WORST_CLASS, *METRICS, *ERROR_METRICS} - {ACCURACY}
+    metrics = {*AVERAGED, BOUND, WORST_CLASS, *METRICS, *PRINTED_ERRORS} - {ACCURACY}
     for k, row in enumerate(config.published, 1):
         if not is_result(row):
             continue

@@ -249,8 +249,8 @@ def plan_of(config: Config, jobs: Iterable[Job] = ()) -> Plan:
     uses = {column: entry.use for column, entry in config.machines.items() if entry.use}
     smoke, metrics = config.name.endswith(SUFFIX), tuple(config.metrics)
     settings = (labels, config.published_names, splits, smoke, metrics, uses)
-    settings += (config.protocol.test_to_train, tuple(placed_rows(config)))
-    return Plan(config.name, config.layout, tuple(cells), *settings)
+    ratio, published = config.protocol.test_to_train, tuple(placed_rows(config))
+    return Plan(config.name, config.layout, tuple(cells), *settings, ratio, published)
 
 
 def placed_rows(config: Config) -> Iterator[PublishedRow]:
@@ -275,8 +275,12 @@ def placed_rows(config: Config) -> Iterator[PublishedRow]:
             lacking = "degree" if kernel else "kernel"
             problem = f"is empty, and {row['machine']} has several {lacking}s"
             raise Fault(f"row {k}: {lacking} {problem}", "published")
-        found = dict(zip(("kernel", "degree"), *fitting, strict=True)) if fitting else {}
-        yield {**row, **{name: value for name, value in found.items() if value is not None}}
+        placed = row.copy()
+        for kernel, degree in fitting:
+            placed["kernel"] = kernel
+            if degree is not None:
+                placed["degree"] = degree
+        yield placed
 
 
 def table_cells(config: Config) -> Iterator[tuple[Key, int]]:

@@ -142,10 +142,10 @@ def worst_case(splits: Iterable[Row]) -> dict[str, list[float]]:
     the bound and the accuracy of the worse class.
     """
     pairs = ((getattr(s, BOUND, None), getattr(s, WORST_CLASS, None)) for s in splits)
-    known = [(bound, worst) for bound, worst in pairs if None not in (bound, worst)]
+    known = [(b, worst) for b, worst in pairs if b is not None and worst is not None]
     if not known:
         return {}
-    below = [100.0 * (worst < bound) for bound, worst in known]
+    below = [100.0 * (worst < b) for b, worst in known]
     return {BOUND: [b for b, _ in known], WORST_CLASS: [w for _, w in known], BELOW_BOUND: below}
 
 

@@ -44,7 +44,7 @@ CLAIM = r"(?:best|worst)_count$|(?:wins|ties|losses)_against_"
 #: Names in the column `dataset` for averages over the data sets.
 AVERAGES = ("average", "mean", "avg")
 #: For printed metrics that are errors: the metric of mmbench, its best value, and the divisor.
-ERROR_METRICS = {
+PRINTED_ERRORS = {
     "error_pct": ("accuracy_pct", 100, 1),
     "balanced_error_pct": ("balanced_accuracy", 1, 100),
 }
@@ -159,6 +159,8 @@ def own_rows(source: str | Path | IO[str] | pd.DataFrame, where: str) -> tuple[P
     columns = PublishedRow.__annotations__
     rows, seen = list[PublishedRow](), dict[tuple[str, ...], int]()
     for k, row in enumerate(frame.astype(object).where(frame.notna(), "").to_dict("records"), 1):
+        if not row["dataset"]:
+            raise UserError(f"{where}: row {k}: dataset is empty")
         if row["std_is"] not in ("", "sd", STANDARD_ERROR):
             raise UserError(f"{where}: row {k}: std_is {row['std_is']!r} is neither 'sd' nor 'se'")
         if row.pop("usable", "") == "no" and not row.get("reason"):
@@ -166,7 +168,7 @@ def own_rows(source: str | Path | IO[str] | pd.DataFrame, where: str) -> tuple[P
         if row["degree"] and not row["degree"].isdecimal():
             raise UserError(f"{where}: row {k}: degree {row['degree']!r} is not a whole number")
         stated = {n: v for n, v in row.items() if n in columns and v != ""}
-        rows.append({n: KIND.get(n, str)(v) for n, v in stated.items()})  # type: ignore[misc]
+        rows.append({n: KIND.get(n, str)(v) for n, v in stated.items()})  # type: ignore[arg-type]
         cell = tuple(row[n] for n in ("dataset", "machine", "metric", "kernel", "degree"))
         if (first := seen.setdefault(cell, k)) != k:
             name = ", ".join(filter(None, cell))
@@ -194,15 +196,15 @@ def comparable(
     """
     texts = dict.fromkeys(("kernel", "std_is", "reason"), "")
     absent = {**dict.fromkeys(KIND), **texts}
-    rows = [
+    full: list[dict[str, Any]] = [
         {**absent, "printed_dataset": row["dataset"], "usable": not row.get("reason"), **row}
         for row in rows
     ]
-    names = {row["dataset"]: row["dataset"] for row in rows} | {**published_as}
+    names = {row["dataset"]: row["dataset"] for row in full} | {**published_as}
     found = []
-    for row in rows:
-        if row["metric"] in ERROR_METRICS and row["value"] is not None:
-            metric, best, divisor = ERROR_METRICS[row["metric"]]
+    for row in full:
+        if row["metric"] in PRINTED_ERRORS and row["value"] is not None:
+            metric, best, divisor = PRINTED_ERRORS[row["metric"]]
             row |= {"metric": metric, "value": best - row["value"] / divisor}
             row["std"] = row["std"] and row["std"] / divisor
         found += [row | {"dataset": name} for name in names if names[name] == row["dataset"]]

@@ -351,6 +351,11 @@ FAULTS = {
         "kernel: rbf\npublished: [{dataset: wine, machine: svm, value: 9, std_is: sem}]",
         ["row 1: std_is 'sem'", "'se'"],
     ),
+    "published for no data set": (
+        "kernel: rbf",
+        "kernel: rbf\npublished: [{dataset: '', machine: svm, value: 9}]",
+        ["row 1: dataset is empty"],
+    ),
     "published half degree": (
         "kernel: rbf",
         "kernel: rbf\npublished: [{dataset: wine, machine: svm, value: 9, degree: 1.5}]",
