@@ -20,6 +20,7 @@ import errno
 import hashlib
 import io
 import itertools
+import math
 import os
 import re
 import socket
@@ -29,7 +30,7 @@ from collections import Counter
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass, field, replace
-from functools import cached_property
+from functools import cached_property, lru_cache
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Annotated, Any, NamedTuple, TypeVar
 from zipfile import ZipFile
@@ -51,6 +52,8 @@ TEMPORARY = ".tmp"
 NO_LOCKS = (errno.ENOSYS, errno.ENOLCK, errno.EOPNOTSUPP)
 #: Maximum sizes of a JSON file and of a file of arrays, in bytes; larger files are not read.
 TEXT_BYTES, ARRAYS_BYTES = 2**28, 2**32
+#: Length of a file ``.npy`` up to the text of its header.
+HEADER_LENGTH = 10
 #: Flags of `os.open` that refuse links and prevent waiting; 0 on Windows, which lacks these flags.
 NOFOLLOW, NONBLOCK = getattr(os, "O_NOFOLLOW", 0), getattr(os, "O_NONBLOCK", 0)
 
@@ -97,19 +100,21 @@ def read_regular(path: Path, most: int = TEXT_BYTES) -> bytes:
         bytes.
     """
     try:
-        if path.is_symlink():
-            raise OSError(errno.ELOOP, "a link, which is not followed")
+        if not NOFOLLOW and path.is_symlink():
+            raise OSError(errno.ELOOP, "")
         with open(os.open(path, os.O_RDONLY | NOFOLLOW | NONBLOCK), "rb") as file:
             status = os.fstat(file.fileno())
             if not stat.S_ISREG(status.st_mode):
                 raise OSError(errno.EINVAL, "not a regular file")
             if status.st_size > most:
                 raise OSError(errno.EFBIG, f"{status.st_size} bytes, more than {most}")
-            return file.read(most)
+            return file.read(status.st_size)
     except FileNotFoundError:
         raise
     except OSError as error:  # the path may be a folder in place of a file
-        raise BadRecord(f"cannot be read ({error.strerror})") from None
+        link = "a link, which is not followed"
+        why = link if error.errno == errno.ELOOP else error.strerror
+        raise BadRecord(f"cannot be read ({why})") from None
 
 
 def sync_folder(folder: Path) -> None:
@@ -504,15 +509,17 @@ class RecordStore:
         BadRecord
             If the file is damaged, or if an array of test rows has a wrong shape or type.
         """
-        import numpy as np
-
         path = self.path_of(key, ".npz")
         content = io.BytesIO(read_regular(path, ARRAYS_BYTES))
         # reading a forged file can raise any exception
         with converted(f"{path}: not the arrays of a record", Exception, to=BadRecord):
-            if sum(part.file_size for part in ZipFile(content).infolist()) > ARRAYS_BYTES:
-                raise ValueError(f"more than {ARRAYS_BYTES} bytes")
-            arrays = dict(np.load(content))
+            with ZipFile(content) as archive:
+                if sum(part.file_size for part in archive.infolist()) > ARRAYS_BYTES:
+                    raise ValueError(f"more than {ARRAYS_BYTES} bytes")
+                arrays = {
+                    name.removesuffix(".npy"): _array(archive.read(name))
+                    for name in archive.namelist()
+                }
             own = {name: arrays[name] for name in TEST_ROWS if name in arrays}
             if any(f"{a.dtype.kind}{a.ndim}" not in TEST_ROWS[name] for name, a in own.items()):
                 raise ValueError("an array has a wrong shape or type")
@@ -622,3 +629,30 @@ def _npz(arrays: Arrays) -> bytes:
     buffer = io.BytesIO()
     np.savez(buffer, **arrays)
     return buffer.getvalue()
+
+
+def _array(content: bytes) -> NDArray:
+    """Return the array in the bytes of a file ``.npy``.
+
+    `numpy.load` parses the header of each array as Python code, which takes most of its time; the
+    headers of most records are equal.
+    """
+    import numpy as np
+
+    start = HEADER_LENGTH + int.from_bytes(content[8:HEADER_LENGTH], "little")
+    shape, fortran, dtype = _header(content[:start])
+    count = math.prod(shape)
+    array = np.frombuffer(content, dtype, count, start).reshape(shape, order="CF"[fortran])
+    return array.copy(order="K")
+
+
+@lru_cache(maxsize=1000)
+def _header(content: bytes) -> tuple[tuple[int, ...], bool, Any]:
+    from numpy.lib import format as npy
+
+    if npy.read_magic(io.BytesIO(content)) != (1, 0):
+        raise ValueError("an array in another format than NumPy's version 1.0")
+    shape, fortran, dtype = npy.read_array_header_1_0(io.BytesIO(content[8:]))
+    if dtype.hasobject:
+        raise ValueError("an array of Python objects, reading which could run code")
+    return shape, fortran, dtype

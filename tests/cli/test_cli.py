@@ -22,7 +22,7 @@ from mmbench.tables.layouts import LAYOUTS
 
 HEAVY = ("sklearn", "scipy", "numpy", "pandas", "matplotlib", "numba", "highspy", "openml", "yaml")
 COMMANDS = {"run", "table", "figure", "report", "export", "easy", "certify"}
-COMMANDS |= {"data", "list", "check", "cite", "clean", "compare", "config", "audit"}
+COMMANDS |= {"data", "list", "check", "cite", "clean", "compare", "config", "audit", "merge"}
 
 
 def run(*arguments: str, **options):
