@@ -31,7 +31,7 @@ from mmbench.tables.build import draw_tables, laid_out
 from mmbench.tables.render import csv_text
 
 #: Name of the description of an RO-Crate, its context, and its specification.
-METADATA = "ro-crate-metadata.json"
+CRATE = "ro-crate-metadata.json"
 CONTEXT, SPECIFICATION = "https://w3id.org/ro/crate/1.2/context", "https://w3id.org/ro/crate/1.2"
 #: Files beside the folders of experiments.
 VERSIONS, REFERENCES, README = "requirements.txt", "CITATION.bib", "README.md"
@@ -114,7 +114,7 @@ def write_bundle(experiments: Sequence[Results], target: Path) -> str:
     files[REFERENCES] = _references(experiments).encode()
     files[README] = _readme([*settings], target.name).encode()
     description = json.dumps(_crate(experiments, files), indent=1, ensure_ascii=False)
-    files = {METADATA: f"{description}\n".encode(), **files}
+    files = {CRATE: f"{description}\n".encode(), **files}
 
     folders, date = folders_of(settings), datetime.fromisoformat(EARLIEST)
 
@@ -228,7 +228,7 @@ def _crate(experiments: Sequence[Results], files: Files) -> dict[str, Any]:
         "name": "No licence is stated",
         "description": "Ask the people who ran the experiments. Published values are from papers.",
     }
-    metadata = {"@id": METADATA, "@type": "CreativeWork", "about": _at("./")}
+    metadata = {"@id": CRATE, "@type": "CreativeWork", "about": _at("./")}
     graph = [metadata | {"conformsTo": _at(SPECIFICATION)}, root, licence]
     for one, folder in zip(experiments, folders_of(names), strict=True):
         own = [name for name in files if name.startswith(folder)]

@@ -642,7 +642,9 @@ def _array(content: bytes) -> NDArray:
     start = HEADER_LENGTH + int.from_bytes(content[8:HEADER_LENGTH], "little")
     shape, fortran, dtype = _header(content[:start])
     count = math.prod(shape)
-    array = np.frombuffer(content, dtype, count, start).reshape(shape, order="CF"[fortran])
+    array = np.frombuffer(content, dtype, count, start).reshape(
+        shape, order="F" if fortran else "C"
+    )
     return array.copy(order="K")
 
 

@@ -469,8 +469,8 @@ class Results:
     def with_columns(self, machines: Sequence[str]) -> Results:
         """Return the same results with other columns in tables."""
         made = replace(self, order=lambda _: list(machines))
-        known = ("cells", "by_cell", "keys", "places", "_rows", "_values", "_tested", "_indices")
-        known += ("_differences",)
+        known = ["cells", "by_cell", "keys", "places", "_rows", "_values", "_differences"]
+        known += ["_tested", "_indices"]
         vars(made).update({name: vars(self)[name] for name in known if name in vars(self)})
         return made
 

@@ -271,6 +271,19 @@ def test_little_is_imported_where_it_is_not_needed(call: str):
     assert done.stdout.splitlines()[-1] == "loaded: []"
 
 
+@pytest.mark.parametrize("results", ["reference/quickstart", "nowhere"])
+def test_a_stored_table_imports_no_search(results: str):
+    heavy = ("sklearn", "scipy.stats", "numba", "mmbench.selection.search")
+    code = (
+        "import sys; from mmbench.cli.app import app\n"
+        f"try: app(['table', {results!r}])\n"
+        "except SystemExit: pass\n"
+        f"print('loaded:', [name for name in {heavy!r} if name in sys.modules])"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.splitlines()[-1] == "loaded: []"
+
+
 @pytest.mark.parametrize("kind", ["datasets", "layouts", "figures", "configs"])
 def test_lists_import_neither_numbers_nor_the_modules_that_they_describe(kind: str):
     heavy = (*HEAVY[:-1], "mmbench.datasets.card", "mmbench.tables.layouts.papers")
