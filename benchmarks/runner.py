@@ -7,7 +7,8 @@ processes that they start. The recorded CPU times of preparation, selection, tra
 its work; loading compiled code is recorded once per worker. All other CPU time is the time of
 starting Python three times, imports, planning, records and tables. Submitting a job is the CPU time
 of the process that submits an empty job, on local processes and on a Dask cluster on this computer.
-The share is relative to the whole run.
+The share is relative to the whole run. The last parts are per record of an experiment with 100,000
+records: printing its table, and reading its records before a run continues.
 """
 
 import argparse
@@ -19,8 +20,13 @@ import subprocess
 import sys
 import tempfile
 import time
+from dataclasses import replace
 from pathlib import Path
 
+import mmbench
+from mmbench.jobs.job import Job
+from mmbench.jobs.record import sealed
+from mmbench.jobs.store import Plan, RecordStore
 from mmbench.running.cluster import DaskExecutor
 from mmbench.running.local import LocalExecutor
 
@@ -28,6 +34,14 @@ CONFIG = Path(__file__).resolve().parents[1] / "configs" / "usps_rbf.yaml"
 WORK = ("preparation", "selection", "training", "test")
 FIELDS = ("part", "seconds", "share")
 JOBS = 200
+#: Number of records in the folder of many records, and its machines.
+RECORDS, MACHINES = 100_000, ("svm", "rmm", "lssvm", "klda", "sigma_svm")
+SMALL = {
+    "name": "small",
+    "datasets": ["iris"],
+    "protocol": {"test": {"kfold": 5}},
+    "machines": {"svm": {"params": {"C": 1, "gamma": 1}}},
+}
 
 
 def seconds(*arguments):
@@ -70,6 +84,28 @@ def submission(executor):
     return used / JOBS
 
 
+def many_records(n):
+    """Yield the CPU seconds per record of a table, and of the scan before a run continues."""
+    with tempfile.TemporaryDirectory() as folder:
+        [small] = mmbench.run(SMALL, folder, jobs=1, say=lambda line: None)
+        store = RecordStore(small.folder)
+        first = store.read(store.keys()[0])
+        arrays, job = store.path_of(first["key"], ".npz").read_bytes(), Job.from_dict(first["job"])
+        splits = [replace(job.split, repeat=k) for k in range(n // len(MACHINES))]
+        jobs = [replace(job, machine=m, split=split) for split in splits for m in MACHINES]
+        many = Path(folder) / "many"
+        store = RecordStore.create(many, "name: many\n", Plan("many").filled(jobs))
+        for job in jobs:
+            record = {**first, "key": job.key, "job": job.to_dict()}
+            store.path_of(job.key).write_bytes(sealed(record, indent=1))
+            store.path_of(job.key, ".npz").write_bytes(arrays)
+        nothing = seconds("-m", "mmbench", "table", str(small.folder))
+        yield "table per record", (seconds("-m", "mmbench", "table", str(many)) - nothing) / n
+        start = time.process_time()
+        store.recover(store.keys(), print)
+        yield "scan per record", (time.process_time() - start) / n
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--out", type=Path, required=True)
@@ -80,6 +116,7 @@ def main():
     rows = [(part, value, f"{value / total:.3g}") for part, value in rows]
     rows.append(("local submission", submission(LocalExecutor(2)), ""))
     rows.append(("Dask submission", submission(DaskExecutor("local", 2, (), print)), ""))
+    rows += [(part, value, "") for part, value in many_records(RECORDS)]
     with options.out.open("w", newline="") as file:
         table = csv.writer(file, lineterminator="\n")
         table.writerow(FIELDS)

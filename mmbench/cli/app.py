@@ -358,7 +358,7 @@ def merge(
     ),
     first: bool = flag("--first", "Where results of a job differ, take the first folder's."),
 ) -> None:
-    """Join the records of an experiment that was run in parts on several computers."""
+    """Join the records of experiments that were run in parts."""
     from mmbench.commands.merge import merge as join
 
     for one in join(*results, output=output, first=first, say=say):

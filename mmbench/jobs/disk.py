@@ -62,19 +62,21 @@ def read_regular(path: Path, most: int = TEXT_BYTES) -> bytes:
         bytes.
     """
     try:
-        if path.is_symlink():
-            raise OSError(errno.ELOOP, "a link, which is not followed")
+        if not NOFOLLOW and path.is_symlink():
+            raise OSError(errno.ELOOP, "")
         with open(os.open(path, os.O_RDONLY | NOFOLLOW | NONBLOCK), "rb") as file:
             status = os.fstat(file.fileno())
             if not stat.S_ISREG(status.st_mode):
                 raise OSError(errno.EINVAL, "not a regular file")
             if status.st_size > most:
                 raise OSError(errno.EFBIG, f"{status.st_size} bytes, more than {most}")
-            return file.read(most)
+            return file.read(status.st_size)
     except FileNotFoundError:
         raise
     except OSError as error:  # the path may be a folder in place of a file
-        raise BadRecord(f"cannot be read ({error.strerror})") from None
+        link = "a link, which is not followed"
+        why = link if error.errno == errno.ELOOP else error.strerror
+        raise BadRecord(f"cannot be read ({why})") from None
 
 
 def sync_folder(folder: Path) -> None:

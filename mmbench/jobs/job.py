@@ -10,7 +10,7 @@ import hashlib
 import json
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, fields, is_dataclass, replace
-from functools import cached_property
+from functools import cache, cached_property
 from typing import Any
 
 from mmbench.datasets.dataset import DatasetRef
@@ -200,12 +200,20 @@ def _fields(part: Any) -> dict[str, Any]:
 
 def _from_dict(cls: type, values: Mapping[str, Any]) -> Any:
     """Return a dataclass from JSON types; raise KeyError if a field is missing."""
-    if missing := {f.name for f in fields(cls)} - set(values):
+    if missing := _needed(cls) - values.keys():
         raise KeyError(f"{cls.__name__} without {', '.join(sorted(missing))}")
     return cls(**{name: _frozen(value) for name, value in values.items()})
 
 
+@cache
+def _needed(cls: type) -> frozenset[str]:
+    return frozenset(f.name for f in fields(cls))
+
+
 def _frozen(value: Any) -> Any:
+    # the most frequent types are tested first, for speed
+    if value is None or type(value) in (str, int, float, bool):
+        return value
     if isinstance(value, dict):
         return {name: _frozen(item) for name, item in value.items()}
     return tuple(_frozen(item) for item in value) if isinstance(value, list) else value

@@ -194,8 +194,9 @@ def parse(text: bytes, key: str) -> Content:
     if record.get("key") != key:
         raise BadRecord(f"holds the record {record.get('key')}")
     try:
-        # pydantic refuses JSON with bytes that are not Unicode; file names may contain such bytes
-        text = json.dumps(record, ensure_ascii=False).encode("utf-8", "replace")
+        if not text.isascii() or b"\\u" in text:
+            # pydantic refuses JSON with bytes that are not Unicode, as in names of files
+            text = json.dumps(record, ensure_ascii=False).encode("utf-8", "replace")
         _schema().model_validate_json(text, strict=True)
     except ValidationError as error:
         raise BadRecord(first_fault(error)) from None

@@ -193,7 +193,7 @@ def facts_of(
         "code": [[version, text or "", [*machines]] for (version, text), machines in code.items()],
         "records": len(done),
         "with_code": len(known),
-        "by_other_code": sum(map(has_other_code, known)),
+        "by_other_code": sum(len(own) * has_other_code(own[0]) for own in _by_code(known)),
     }
 
 
@@ -216,6 +216,14 @@ def _sizes(rows: Iterable[Any]) -> dict[str, dict[str, list[int]]]:
         shape = load_card(name).expect.shape
         found[name] |= {"n_features": [shape[1]], "n_rows": [shape[0]]}
     return found
+
+
+def _by_code(records: Iterable[Record]) -> Iterable[list[Record]]:
+    """Return records in groups with the same machine, preprocessing steps and code."""
+    return grouped(
+        ((r.job.machine, tuple(name for name, _ in r.job.dataset.preprocess), *r.code.values()), r)
+        for r in records
+    ).values()
 
 
 def has_other_code(record: Record) -> bool:

@@ -145,6 +145,29 @@ class Results:
         home = self.home(record)
         return home._store.arrays(record) if home and home.records[record].arrays else {}
 
+    def tested(self, record: str) -> tuple[NDArray, NDArray] | None:
+        """Return the indices of the test rows of a record, and which of these rows are classified
+        correctly, or None if no predictions are stored.
+        """
+        if record not in self._tested:
+            arrays, found = self.arrays(record), None
+            if {"predicted", "test_index"} <= arrays.keys():
+                # machines have the same test rows, so that their indices are kept once
+                index = self._indices.setdefault(
+                    arrays["test_index"].tobytes(), arrays["test_index"]
+                )
+                found = index, arrays["predicted"] == arrays["y_test"]
+            self._tested[record] = found
+        return self._tested[record]
+
+    @cached_property
+    def _tested(self) -> dict[str, tuple[NDArray, NDArray] | None]:
+        return {}
+
+    @cached_property
+    def _indices(self) -> dict[bytes, NDArray]:
+        return {}
+
     def home(self, record: str) -> Results | None:
         """Return the results whose folder contains a record: these results, one of their guests, or
         None for a reference folder.
@@ -269,10 +292,10 @@ class Results:
             keys = [key for key in self.by_cell if key._replace(machine="") == place]
             most = max((len(self.counted(key)) for key in keys), default=0)
             for key in keys:
-                arrays = [self.arrays(row.record) for row in self.counted(key)]
-                whole = len(arrays) == most > 0
-                if whole and all({"predicted", "test_index"} <= a.keys() for a in arrays):
-                    right, tested = counts_of_rows(arrays)
+                parts = [self.tested(row.record) for row in self.counted(key)]
+                known = [part for part in parts if part is not None]
+                if len(known) == len(parts) == most > 0:
+                    right, tested = counts_of_rows(known)
                     yield key, right
                     yield place, tested
 
@@ -457,7 +480,8 @@ class Results:
     def with_columns(self, machines: Sequence[str]) -> Results:
         """Return the same results with other columns in tables."""
         made = replace(self, order=lambda _: list(machines))
-        known = ("cells", "by_cell", "keys", "places", "_rows", "_values", "_differences")
+        known = ["cells", "by_cell", "keys", "places", "_rows", "_values", "_differences"]
+        known += ["_tested", "_indices"]
         vars(made).update({name: vars(self)[name] for name in known if name in vars(self)})
         return made
 

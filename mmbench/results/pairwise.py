@@ -227,11 +227,12 @@ def counts_of(
     counts, hits = [], []
     for k, (results, key) in enumerate((first, second)):
         if results.has_records:
-            arrays = [results.arrays(pair[k].record) for pair in rows]
-            if not all({"predicted", "test_index"} <= own.keys() for own in arrays):
+            parts = [results.tested(pair[k].record) for pair in rows]
+            known = [part for part in parts if part is not None]
+            if len(known) < len(parts):
                 return {}
-            counts.append(counts_of_rows(arrays))
-            hits.append([own["predicted"] == own["y_test"] for own in arrays])
+            counts.append(counts_of_rows(known))
+            hits.append([right for _, right in known])
         else:
             right = results.row_counts.get(key)
             tested = results.row_counts.get(key._replace(machine=""))

@@ -7,7 +7,7 @@ predictions has one row per test row, with the stored predictions.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -185,12 +185,13 @@ def prediction_rows(split: Mapping[str, Any], arrays: Arrays) -> Iterator[dict[s
         }
 
 
-def counts_of_rows(predictions: Iterable[Arrays]) -> tuple[np.ndarray, np.ndarray]:
+def counts_of_rows(
+    parts: Sequence[tuple[np.ndarray, np.ndarray]],
+) -> tuple[np.ndarray, np.ndarray]:
     """Return, for each row of a data set, in how many splits it was right, and was tested.
 
-    `predictions` contains the stored arrays of the splits of one machine.
+    `parts` contains, for each split of one machine, the tested rows and which of them were right.
     """
-    parts = [(a["test_index"], a["predicted"] == a["y_test"]) for a in predictions]
     n = 1 + max(int(index.max()) for index, _ in parts)
     right, tested = np.zeros((2, n), dtype=int)
     for index, hits in parts:

@@ -22,7 +22,7 @@ from mmbench.tables.layouts import LAYOUTS
 
 HEAVY = ("sklearn", "scipy", "numpy", "pandas", "matplotlib", "numba", "highspy", "openml", "yaml")
 COMMANDS = {"run", "table", "figure", "report", "export", "easy", "certify"}
-COMMANDS |= {"data", "list", "check", "cite", "clean", "compare", "config", "audit"}
+COMMANDS |= {"data", "list", "check", "cite", "clean", "compare", "config", "audit", "merge"}
 
 
 def run(*arguments: str, **options):
@@ -266,6 +266,19 @@ def test_an_error_of_ours_is_not_hidden(monkeypatch):
 def test_little_is_imported_where_it_is_not_needed(call: str):
     code = (
         f"import sys; {call}\nprint('loaded:', [name for name in {HEAVY!r} if name in sys.modules])"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.splitlines()[-1] == "loaded: []"
+
+
+@pytest.mark.parametrize("results", ["reference/quickstart", "nowhere"])
+def test_a_stored_table_imports_no_search(results: str):
+    heavy = ("sklearn", "scipy.stats", "numba", "mmbench.selection.search")
+    code = (
+        "import sys; from mmbench.cli.app import app\n"
+        f"try: app(['table', {results!r}])\n"
+        "except SystemExit: pass\n"
+        f"print('loaded:', [name for name in {heavy!r} if name in sys.modules])"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.splitlines()[-1] == "loaded: []"
