@@ -4,9 +4,9 @@
 
 Three tables keep their data, preprocessing, splits and inner folds, and have three fast machines,
 whose grids are in `MACHINES`. The first ten splits of mamc_table2 are given, so that another seed
-draws other inner folds only. The splits of the other tables are drawn: another seed draws other partitions,
-and other inner folds with them. The CSV table has one row per table, data set, machine and seed.
-docs/bands.md shows how far the means are apart.
+draws other inner folds only. The splits of the other tables are drawn: another seed draws other
+partitions, and other inner folds with them. The CSV table has one row per table, data set, machine
+and seed. docs/bands.md shows how far the means are apart.
 """
 
 from __future__ import annotations
