@@ -23,7 +23,7 @@ from mmbench.resources import CONFIGS
 
 FIELDS = ("table", "drawn", "dataset", "machine", "seed", "n", "mean", "se")
 SEEDS = range(5)
-#: For each table: the random draw, the repeats of the protocol, and the data sets.
+#: Result of a draw, repeats of the protocol, and data sets of each table.
 TABLES = {
     "mamc_table2": ("inner folds", 10, ["ida_breast_cancer", "ida_diabetis", "ida_heart"]),
     "mmrm_table1": ("partitions", 50, ["ionosphere", "pima", "sonar"]),

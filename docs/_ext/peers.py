@@ -308,6 +308,19 @@ def tests_over_splits() -> Rows:
         ]
 
 
+def draws() -> Rows:
+    """Yield how far seeds move means, from ``draws.csv``."""
+    table = pd.read_csv(FILE.with_name("draws.csv"))
+    yield ["Table", "A seed draws", "Splits", "Standard deviation", "Largest range", "Ratio"]
+    yield ["---", "---", "---:", "---:", "---:", "---:"]
+    for (name, drawn), own in table.groupby(["table", "drawn"], sort=False):
+        cells = own.groupby(["dataset", "machine"])
+        sd, spread = cells["mean"].std(), cells["mean"].max() - cells["mean"].min()
+        ratio = sd / cells.se.mean()
+        values = [f"{sd.median():.2f}", f"{spread.max():.1f}", f"{ratio.median():.2f}"]
+        yield [f"`{name}`", drawn, str(own.n.max()), *values]
+
+
 def level_of(values: pd.Series) -> str:
     """Return a mean percentage, or a dash without values."""
     return "–" if values.isna().all() else f"{values.mean():.1f}"
@@ -362,6 +375,7 @@ class Peers(SphinxDirective):
             "runner": runner,
             "mmrm_grid": mmrm_grid,
             "tests_over_splits": tests_over_splits,
+            "draws": draws,
             "m4_complexity": m4_complexity,
         }
         rows = special[task]() if task in special else compared(task, bool(excess))

@@ -196,6 +196,7 @@ DRAWN = [
     ),
     ("mamc_table2/critical_difference.svg", "critical_difference"),
     ("fsvm_components/figure.svg", "fsvm_components"),
+    ("rmm_bounds/figure.svg", "rmm_bounds"),
 ]
 
 
@@ -222,6 +223,7 @@ def test_a_link_in_the_place_of_a_picture_is_replaced(margin_ratios, tmp_path, s
     ("name", "of", "said"),
     [
         ("m4_fig7", "m4_fig7", "M4, ν = 0.95: 81.96 (1.08) % correct"),
+        ("rmm_bounds", "rmm_bounds", "ida_heart, RMM: 16.37 (0.78) %, selected B_fraction 0.75"),
         ("fsvm_components", "fsvm_components", "ida_heart, F-SVM, d = 20: 82.80 (1.28) % correct"),
         ("time_and_accuracy", "fsvm_table2", "R-SVM+ -0.12 ± 0.21 in 7.3 times the time"),
         ("critical_difference", "mamc_table2", "Nemenyi: critical difference 2.09"),

@@ -68,7 +68,7 @@ the SVM. `benchmarks/m4_complexity.py` measures how the times grow with the numb
 features. With ``solver="reference"``, one cone program is solved per value of rho, as in the paper
 (see `spread_program`). In this case, `Fit.route` is "rho search" for "margin" and for the hard
 margin. The Ivanov form fixes rho, and its reference solver is Clarabel. The paper's line search is
-not used, since quadratic interpolation may find only a local optimum.
+not used, since quadratic interpolation gives no bound on the optimal objective.
 
 References
 ----------

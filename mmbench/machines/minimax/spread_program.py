@@ -30,7 +30,7 @@ constraint on the class means xm and ym is ``w'(xm - ym) >= 2 - xi_m`` in "margi
 
 With ``solver="reference"``, the M4 solves one cone program per value of rho, as in the paper. For
 the hard margin, the largest rho is found by bisection (`bisect_rho`). For the soft margin, the
-paper maximises ``rho - C sum xi`` by quadratic interpolation, which may find only a local optimum.
+paper maximises ``rho - C sum xi`` by quadratic interpolation, which gives no bound on the optimum.
 In the normalization "margin", `search_budget` minimises the objective, which is a convex function
 of the budget ``sx + sy = 2/rho``. In the normalization "mean", the reference solver is branch and
 bound (module `mean`), which also gives a lower bound on the objective over all rho.
