@@ -219,9 +219,13 @@ def easy(
     results: Path = RESULTS,
     jobs: int | None = JOBS,
     set: list[str] | None = SET,
+    metric: str = option(
+        "NAME", "Metric that selects parameters and comes first.", default="accuracy"
+    ),
     all_machines: bool = flag("--all", "Run all machines, which takes many times as long."),
     show: bool = flag("--show", "Print the experiment as YAML, as a template, and run nothing."),
     save: Path | None = option("FILE", "Write the best machine, trained on all rows (.joblib)."),
+    calibrate: str | None = option("METHOD", "Save with probabilities: sigmoid or isotonic."),
 ) -> None:
     """Compare machines on a table of your own data.
 
@@ -238,18 +242,26 @@ def easy(
     if show:
         from mmbench.config.read import to_yaml
 
-        echo(to_yaml(command.config_for(path, target, set or (), all_machines, say)), nl=False)
+        settings = [*command.by_metric(metric), *(set or ())]
+        echo(to_yaml(command.config_for(path, target, settings, all_machines, say)), nl=False)
         return
     found = command.easy(
-        path, target, results, all_machines=all_machines, say=say, jobs=jobs, set=set or ()
+        path,
+        target,
+        results,
+        metric=metric,
+        all_machines=all_machines,
+        say=say,
+        jobs=jobs,
+        set=set or (),
     )
     if found.text:
         echo(found.text.removesuffix("\n"))
     if save is not None and found.text:
-        model = refit(found.folder)
+        model = refit(found.folder, calibrate=calibrate, say=say)
         write(model, save)
         name, source = model.provenance_["machine"], save.with_suffix(".json")
-        say(f"{save}: {name}, trained on all rows; provenance: {source}")
+        say(f"{save}: {name}; provenance: {source}")
     raise typer.Exit(found.exit_code)
 
 

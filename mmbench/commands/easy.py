@@ -5,9 +5,10 @@ from __future__ import annotations
 import re
 import shlex
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from hashlib import sha256
 from pathlib import Path
+from statistics import mean, stdev
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from scipy.sparse import issparse
@@ -17,12 +18,13 @@ from mmbench.commands.run import run
 from mmbench.errors import UserError, converted, listed
 from mmbench.jobs.disk import write_atomically
 from mmbench.jobs.store import CONFIG
+from mmbench.machines import alias_of
 from mmbench.reader.file_text import is_number
 from mmbench.reader.text_tables import as_pandas, neither, without_bytes
 
 if TYPE_CHECKING:
     import pandas as pd
-    from numpy.typing import NDArray
+    from numpy.typing import ArrayLike, NDArray
 
     from mmbench.commands.outputs import TableText
     from mmbench.config.model import Config
@@ -33,6 +35,8 @@ __all__ = ["Comparison", "easy"]
 #: YAML file of the comparison, without a data set. The key ``more`` contains the machines that run
 #: only if `all_machines` is true.
 EXPERIMENT = Path(__file__).with_name("easy.yaml")
+#: Number of training rows of a machine with a kernel, and of the row `svm_quarter`.
+KERNEL_ROWS, QUARTER = 1000, "svm_quarter"
 #: Maximum number of classes. The number of classifiers, one per pair of classes, grows with the
 #: square of the number of classes.
 MAX_CLASSES = 100
@@ -58,10 +62,11 @@ class Comparison(NamedTuple):
 
 
 def easy(
-    data: str | Path | pd.DataFrame,
-    target: str | int | None = None,
+    data: str | Path | pd.DataFrame | NDArray,
+    target: str | int | ArrayLike | None = None,
     results: str | Path | None = None,
     *,
+    metric: str = "accuracy",
     all_machines: bool = False,
     say: Say = to_stderr,
     **options: Any,
@@ -70,16 +75,19 @@ def easy(
 
     Parameters
     ----------
-    data : path or DataFrame
+    data : path, DataFrame or array of shape (n_samples, n_features)
         A data file (CSV, ARFF, Parquet, svmlight or npz), or a data frame, also of polars or
         pyarrow if the extra ``parquet`` is installed. A data frame is written
         to a file ``frame_HASH.csv`` in `results`, where HASH is a hash of the content. Since a
         header of numbers would be read as a row of data, a column with the number 3 as name is
         renamed to ``column_3``.
-    target : str or int, optional
-        Column of the class labels; not needed if the file format determines this column.
+    target : str, int or array-like of shape (n_samples,), optional
+        Column of the class labels, or the labels themselves; not needed if the file format
+        determines this column.
     results : path, optional
         Folder in which a results folder for this comparison is created, by default ``results``.
+    metric : str
+        First metric of the table, by which parameters are selected.
     all_machines : bool
         Whether to run all machines, which takes many times as long as the default machines.
     say : callable
@@ -104,6 +112,8 @@ def easy(
     from mmbench.commands.outputs import TableText, figure, table
 
     given = options_of(results, options)
+    if not (target is None or isinstance(data, str | Path) or is_hashable(target)):
+        data, target = _labelled(data, target)
     frame: Any = data if isinstance(data, str | Path) else as_pandas(data)
     problem = ""
     if not is_hashable(target):
@@ -113,7 +123,7 @@ def easy(
     if problem:
         example = "pandas.DataFrame(X).assign(label=y), with target='label'"
         raise UserError(f"{problem}; use {example}")
-    overrides = [*given.set]
+    overrides = [*by_metric(metric), *given.set]
     if not isinstance(data, str | Path):
         # in a CSV file, a header that contains only numbers would be read as a row of data
         texts: Any = {c: c if isinstance(c, str) else f"column_{c}" for c in frame.columns}
@@ -142,8 +152,55 @@ def easy(
         figure("machines", folder, say=say)
     except UserError as error:  # for example, the records have several training sizes
         say(f"no figure: {error}")
+    for line in findings(folder):
+        say(line)
     say(f"another metric: mmbench table {folder} --metric mcc; the experiment: {folder / CONFIG}")
     return Comparison(text, folder, finished.exit_code)
+
+
+def _labelled(X: Any, y: Any) -> tuple[pd.DataFrame, str]:
+    """Return a data frame of the features X and the labels y, and the name of the label column."""
+    import pandas as pd
+
+    with converted("easy(X, y)", ValueError, TypeError):
+        frame = X if hasattr(X, "columns") else pd.DataFrame(X)
+        if len(frame) != len(y):
+            raise ValueError(f"X has {len(frame)} rows, y has {len(y)} labels")
+        name = next(n for n in ("label", "label_", "label__") if n not in frame.columns)
+        return frame.assign(**{name: getattr(y, "to_numpy", lambda: y)()}), name
+
+
+def by_metric(metric: str) -> list[str]:
+    """Return overrides that select parameters by a metric and show it first."""
+    if metric == "accuracy":
+        return []
+    others = [name for name in ("accuracy", "balanced_accuracy", "auc") if name != metric]
+    return [f"select.metric={metric}", f"metrics=[{', '.join([metric, *others])}]"]
+
+
+def findings(folder: Path) -> Iterator[str]:
+    """Yield what a table does not show: classes that no machine recognises, and the use of rows."""
+    from mmbench.results.folder import read_results
+
+    (found,) = read_results([folder])
+    hits: Counter[str] = Counter()
+    accuracies: dict[str, list[float]] = {}
+    for key in found.by_cell:
+        accuracies[key.machine] = [row.accuracy_pct for row in found.counted(key)]
+        matrix = found.confusion(key)
+        for k, (label, row) in enumerate(matrix.items()):
+            hits[label] += row[k] if key.machine != "majority" else 0
+    if lost := [label for label, n in hits.items() if not n]:
+        yield f"no machine recognises class {listed(lost)}; try --metric balanced_accuracy"
+    more, few = (accuracies.get(name, []) for name in ("svm", QUARTER))
+    if len(more) == len(few) > 1:
+        gains = [a - b for a, b in zip(more, few, strict=True)]
+        error = stdev(gains) / len(gains) ** 0.5
+        words = "more rows help" if mean(gains) > 2 * error else "no sign that more rows help"
+        yield (
+            f"SVM with {KERNEL_ROWS // 4} and with {KERNEL_ROWS} rows: {mean(few):.1f} and "
+            f"{mean(more):.1f} % correct; {words} (--set machines.svm.max_train=N)"
+        )
 
 
 def config_for(
@@ -155,7 +212,8 @@ def config_for(
     content = experiment_of(path, target, overrides, every)
     config = config_of(content, Path(f"easy {path.name}"), overrides)
     data = data_of(config)
-    return _for_classes(_for_sparse(config, say) if issparse(data.X) else config, data.y, say)
+    config = _for_sparse(config, say) if issparse(data.X) else config
+    return _for_classes(_for_rows(config, len(data.y), say), data.y, say)
 
 
 def data_of(config: Config) -> Dataset:
@@ -168,6 +226,27 @@ def data_of(config: Config) -> Dataset:
     # a sparse table
     is_svmlight = inner_path(entry.path or "").suffix.lower() in SVMLIGHT
     return load_dataset(entry.ref(() if is_svmlight else config.steps_of(entry)), store=Path())
+
+
+def _for_rows(config: Config, n: int, say: Say) -> Config:
+    """Return a configuration in which machines with a kernel train on at most KERNEL_ROWS rows."""
+    test = config.protocol.test
+    n_train = n - n // int(test.arg or n) if test.rule == "kfold" else n
+    machines = {}
+    for name, entry in config.machines.items():
+        most = entry.max_train
+        if most is None and not entry.estimator and config.protocol.max_train is None:
+            most = KERNEL_ROWS // 4 if name == QUARTER else KERNEL_ROWS
+        if isinstance(most, int) and most < n_train:
+            label = f"{entry.label or alias_of(config.machine_of(name)).label}, {most} rows"
+            machines[name] = entry.model_copy(update={"max_train": most, "label": label})
+        else:
+            machines[name] = entry.model_copy(update={"max_train": None})
+    if QUARTER in machines and not (n_train > KERNEL_ROWS and "svm" in machines):
+        del machines[QUARTER]
+    if few := [e.label for e in machines.values() if e.max_train]:
+        say(f"of about {n_train} training rows, a random part is used: {listed(few)}")
+    return config.model_copy(update={"machines": machines})
 
 
 def _for_sparse(config: Config, say: Say) -> Config:
@@ -220,12 +299,22 @@ def _for_classes(config: Config, y: NDArray, say: Say) -> Config:
         rows = sum(counts[c] for c in rare)
         say(f"left out: {rows} rows of classes with too few rows for {folds} folds: {listed(rare)}")
     n_train, rarest = (n * (folds - 1) // folds for n in (sum(kept.values()), min(kept.values())))
-    most = protocol.max_train
-    if isinstance(most, int) and most < n_train and rarest * most / n_train < inner + 1:
-        size = max(inner, -(-most // len(kept)))
-        protocol = protocol.model_copy(update={"max_train": {"per_class": size}})
+
+    def for_rare(limited: Any) -> Any:
+        """Return the protocol or a machine's entry with a maximum number of rows per class."""
+        most = limited.max_train
+        if not isinstance(most, int) or most >= n_train or rarest * most / n_train >= inner + 1:
+            return limited
+        sizes.append(max(inner, -(-most // len(kept))))
+        return limited.model_copy(update={"max_train": {"per_class": sizes[-1]}})
+
+    sizes: list[int] = []
+    protocol = for_rare(protocol)
+    machines = {name: for_rare(machine) for name, machine in config.machines.items()}
+    for size in dict.fromkeys(sizes):
         say(f"trains on at most {size} rows of each class, as some classes are rare")
-    return config.model_copy(update={"datasets": [entry], "protocol": protocol})
+    changed = {"datasets": [entry], "protocol": protocol, "machines": machines}
+    return config.model_copy(update=changed)
 
 
 def experiment_of(

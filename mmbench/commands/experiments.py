@@ -39,7 +39,7 @@ from mmbench.jobs.trial import faults, needs_trial
 from mmbench.machines import machine_class
 from mmbench.results.cells import MIN_VALUES
 from mmbench.running.local import LocalExecutor
-from mmbench.running.progress import TimeLeft
+from mmbench.running.progress import Part, TimeLeft, progress_for
 from mmbench.running.runner import EXIT_FAILED, Summary, run
 
 if TYPE_CHECKING:
@@ -329,6 +329,10 @@ def run_planned(
             say(f"{folder}: {damage}; it is replaced")
     store = RecordStore.create(folder, to_yaml(experiment.config), experiment.plan)
     done, left = Summary(), TimeLeft(experiment.jobs, falling=True)
+    shown: dict[str, Any] = {}
+    if options.by_machine:
+        display = progress_for(sum(not store.has(job.key) for job in experiment.jobs))
+        shown = {"progress": lambda total: Part(display), "time_left": left}
     for column in experiment.config.machines if options.by_machine else [None]:
         group = [job for job in experiment.jobs if column in (None, job.column)]
         if done.interrupted or not group:
@@ -344,12 +348,14 @@ def run_planned(
             limits=options.limits.over(experiment.config.limits.amounts),
             source=RecordStore(experiment.source) if experiment.source else None,
             rerun=options.rerun,
-            time_left=left if options.by_machine else None,
             planned=experiment.plan.jobs,
             absent=experiment.absent,
+            **shown,
         )
         if options.by_machine:
             say(_line(group, store, experiment.plan))
+    if options.by_machine:
+        display.close()
     for line in done.wrong_input:
         say(line)
     for line in grid_ends(experiment, store) if done.done else ():

@@ -10,6 +10,7 @@ from pathlib import Path
 from statistics import mean
 from typing import TYPE_CHECKING, Any
 
+from mmbench.commands.options import Say
 from mmbench.config.read import load_config
 from mmbench.errors import UserError, converted, did_you_mean, listed
 from mmbench.jobs.choice import Choice, choice_of, middle
@@ -34,8 +35,10 @@ def refit(
     *,
     dataset: str | None = None,
     kernel: str | None = None,
+    calibrate: str | None = None,
     store: str | Path = "datasets",
     mirror: str | None = None,
+    say: Say = lambda line: None,
 ) -> Pipeline:
     """Train a machine of an experiment on all rows of a data set, with the selected parameters.
 
@@ -50,9 +53,13 @@ def refit(
     dataset, kernel : str, optional
         Names of a data set and of a kernel. The data set is needed if the experiment has several
         data sets. The kernel is needed if `machine` is given and was run with several kernels.
+    calibrate : {"sigmoid", "isotonic"}, optional
+        Method by which probabilities are calibrated with five folds, for ``predict_proba``.
     store, mirror : path
         `store` is the folder of downloaded data files. `mirror` is a folder or URL that is searched
         after the store.
+    say : callable
+        Called with a message before the training.
 
     Returns
     -------
@@ -76,9 +83,9 @@ def refit(
     selected on this split. If the machine was selected by its accuracy, the expected accuracy is
     slightly too high.
 
-    The returned model does not compute calibrated probabilities, even if the experiment has the key
-    ``calibrate``. To compute calibrated probabilities, fit the class CalibratedClassifierCV of
-    scikit-learn to the model.
+    The key ``calibrate`` of the experiment has no effect. If the experiment limits the number of
+    training rows (``max_train``), the model is trained on that number of rows, since parameters such
+    as C depend on the number of rows.
 
     Examples
     --------
@@ -86,12 +93,17 @@ def refit(
     >>> model = mmbench.refit("results/mine", "rmm")  # doctest: +SKIP
     >>> model.predict(X)  # doctest: +SKIP
     """
+    import numpy as np
+    from sklearn.calibration import CalibratedClassifierCV
+    from sklearn.model_selection import train_test_split
     from sklearn.pipeline import Pipeline
     from sklearn.preprocessing import FunctionTransformer
 
     from mmbench.datasets import load_dataset, make_preprocess
     from mmbench.machines.base.foreign import ForeignClassifier
 
+    if calibrate not in (None, "sigmoid", "isotonic"):
+        raise UserError(f"calibrate {calibrate!r}: must be 'sigmoid' or 'isotonic'")
     records = _records(Path(results), machine, dataset, kernel)
     job = records[0].job
     with suppress(UserError, KeyError):  # the user's data file may have moved since the run
@@ -101,16 +113,25 @@ def refit(
     if data.content_hash != job.dataset_hash:
         name = job.dataset.path or job.dataset.name
         raise UserError(f"{name}: the data changed since the run; run the experiment again")
+    rows = np.arange(len(data.y))
+    if isinstance(most := job.split.max_train, int) and most < len(rows):
+        rows, _ = train_test_split(
+            rows, train_size=most, stratify=data.y, random_state=job.split.seed
+        )
+    labels = data.y[rows]
+    say(f"{job.column}: trains on {len(rows)} of {len(data.y)} rows")
     steps = make_preprocess(job.dataset.preprocess, data.n_categorical, job.split.seed)
-    steps.fit(data.X, data.y)
-    X = steps.transform(data.X)
+    steps.fit(data.X[rows], labels)
+    X = steps.transform(data.X[rows])
     with converted(str(results), ValueError):
         choice = middle([choice_of(record.selection) for record in records])
-    fitted = make_machine(job, 1, job_seeds(job)["machine"], data.y)
-    own = fit_selected(fitted, job, choice, X, data.y)
+    fitted = make_machine(job, 1, job_seeds(job)["machine"], labels)
+    own = fit_selected(fitted, job, choice, X, labels)
     table = [("table", FunctionTransformer(data.table.transform))] if data.table else []
     # a pipeline needs a scikit-learn estimator, which a `ForeignClassifier` stores as an attribute
     last = fitted.estimator if isinstance(fitted, ForeignClassifier) else fitted
+    if calibrate is not None:
+        last = CalibratedClassifierCV(last, method=calibrate, cv=5, ensemble=False).fit(X, labels)
     model = Pipeline([*table, ("preprocess", steps), ("machine", last)])
     model.provenance_ = _provenance(records, fitted, own)
     return model

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
+from dataclasses import replace
 from functools import partial
 from typing import Annotated, Any, Literal, Self, get_args
 
@@ -51,7 +52,7 @@ from mmbench.datasets import RULES, DatasetRef, parse_rule
 from mmbench.datasets.dataset import Steps
 from mmbench.datasets.partitions import SplitRule
 from mmbench.errors import UserError, converted
-from mmbench.jobs.job import NESTED, SelectRef
+from mmbench.jobs.job import NESTED, SelectRef, SplitRef
 from mmbench.jobs.limits import Limits, parse_limits
 from mmbench.kernels import KERNELS
 from mmbench.plugins import import_path
@@ -221,9 +222,12 @@ class Protocol(Strict):
     def subsets(self) -> list[int | tuple[str, int] | None]:
         """Training sizes in ``max_train``, in the form of `SplitRef.max_train`."""
         given = self.max_train
-        if isinstance(given, list):
-            return [(NESTED, size) for size in given]
-        return list(given.items()) if isinstance(given, dict) else [given]
+        return [(NESTED, n) for n in given] if isinstance(given, list) else [_subset(given)]
+
+
+def _subset(size: Any) -> int | tuple[str, int] | None:
+    """Return one training size in the form of `SplitRef.max_train`."""
+    return next(iter(size.items())) if isinstance(size, dict) else size
 
 
 def _text_as(key: str) -> BeforeValidator:
@@ -284,6 +288,12 @@ class Select(Strict):
         return SelectRef(folds, self.split, self.repeats, scope, prefer, self.metric)
 
 
+def _one_size(value: Any) -> Any:
+    if isinstance(value, list):
+        raise ValueError("a machine has one number of training rows, not a list")
+    return value
+
+
 class MachineEntry(Strict):
     """An entry of ``machines``, shown as a column of tables: a machine with its parameters and
     grid.
@@ -293,6 +303,7 @@ class MachineEntry(Strict):
     sklearn.ensemble.RandomForestClassifier. The key ``use`` names another entry of ``machines``,
     whose selected parameters are used for this machine too. The key ``label`` is the heading of the
     machine in tables. The key ``calibrate`` is the method by which probabilities are calibrated.
+    The key ``max_train`` replaces the protocol's number of training rows for this machine.
     """
 
     machine: str | None = None
@@ -302,7 +313,12 @@ class MachineEntry(Strict):
     use: str | None = None
     kernel: Several[Kernel] | None = None
     label: Annotated[str, Field(min_length=1)] | None = None
+    max_train: Annotated[MaxTrainKey, AfterValidator(_one_size)] = None
     calibrate: Literal["sigmoid", "isotonic"] | None = None
+
+    def split_of(self, split: SplitRef) -> SplitRef:
+        """Return the split with this machine's number of training rows, if stated."""
+        return replace(split, max_train=_subset(self.max_train)) if self.max_train else split
 
 
 #: Type of an entry of ``machines``. An entry without a value, as in ``svm:``, has default settings.

@@ -59,7 +59,8 @@ def plan(
                 for split in splits:
                     for draft in drafts:
                         parent = keys[split][draft.use] if draft.use else None
-                        job = replace(draft, split=split, parent=parent)
+                        own = config.machines[draft.column].split_of(split)
+                        job = replace(draft, split=own, parent=parent)
                         keys[split][job.column] = job.key
                         jobs.append(job)
     if config.source is None or config.parameters_from is None:

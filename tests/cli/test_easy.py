@@ -8,6 +8,7 @@ import shlex
 import warnings
 from pathlib import Path
 
+import joblib
 import numpy as np
 import pandas as pd
 import pytest
@@ -73,7 +74,7 @@ def test_the_time_left_is_that_of_all_machines_and_never_rises(table):
     done = easy(table, "--target=7", FEW[0], folds, "--jobs=1")
     left = [line.split()[-3:] for line in done.stderr.splitlines() if line.endswith(" left")]
     seconds = [float(value) for value, unit, _ in left if unit == "s"]
-    assert len(seconds) == 8  # of ten jobs, without the last one of each machine
+    assert len(seconds) == 9  # of ten jobs, without the last
     assert seconds == sorted(seconds, reverse=True)
     assert seconds[3] > 0  # the other machine has not begun
 
@@ -112,10 +113,11 @@ def test_every_machine_is_there_and_the_experiment_can_be_had(table):
     done = easy(table, "--target=-1", "--show", "--all")
     assert done.exit_code == 0, done.output
     shown = yaml.safe_load(done.stdout)
-    known = {*ALL, "mamc_b", "logistic_regression", "random_forest"}
+    known = {*ALL, "mamc_b", "majority", "logistic_regression", "linear_discriminant"}
+    known |= {"gradient_boosting", "random_forest"}
     assert set(shown["machines"]) == known
     some = yaml.safe_load(easy(table, "--target=-1", "--show").stdout)["machines"]
-    assert list(some) == list(yaml.safe_load(EXPERIMENT.read_text())["machines"])
+    assert [*some, "svm_quarter"] == list(yaml.safe_load(EXPERIMENT.read_text())["machines"])
     assert shown["datasets"][0]["target"] == -1
     assert not (table.parent / "results").exists()
     (table.parent / "own.yaml").write_text(done.stdout)
@@ -168,6 +170,11 @@ STRANGE = {
         [*COMMON, *"zzzzz"],
         ["--set=select.folds=5"],
         "left out: 5 rows of classes with too few rows for 5 folds: z",
+    ),
+    "a class that is never predicted": (
+        ["x", *["y"] * 11] * 10,
+        ["--set=machines={nb: {estimator: sklearn.naive_bayes.GaussianNB, label: LDA}}"],
+        "no machine recognises class x; try --metric balanced_accuracy",
     ),
     "no label": ([*COMMON, "", ""], [], "2 rows without 'kind' are left out"),
     "a rare class of many rows": (
@@ -234,8 +241,8 @@ def test_a_data_frame_is_compared_in_python(tmp_path):
 
 
 FRAME_FAULTS = {
-    "labels": ({"target": pd.Series([0, 1])}, "target must be the name of a column, not labels"),
-    "a list": ({"target": [0, 1]}, "labels (list); use pandas.DataFrame(X).assign(label=y)"),
+    "labels": ({"target": pd.Series([0, 1])}, "easy(X, y): X has 1 rows, y has 2 labels"),
+    "metric": ({"metric": "acuracy"}, "did you mean 'accuracy'"),
     "an array": ({"data": np.eye(2)}, "a path or a data frame is needed, got ndarray"),
     "machines": ({"machines": ["svm"]}, "no option 'machines'; valid: results, store, "),
     "lists": ({"data": pd.DataFrame({"a": [[1]]})}, "column 'a' contains lists, neither numbers"),
@@ -249,6 +256,44 @@ def test_arguments_that_are_wrong_are_one_line(name):
     given, words = FRAME_FAULTS[name]
     with pytest.raises(UserError, match=f".*{re.escape(words)}"):
         mmbench.easy(**{"data": pd.DataFrame({"a": [1]}), "target": "a"} | given)
+
+
+MANY = [
+    "--set=machines={svm: {grid: {C: [1]}}, svm_quarter: {machine: svm, params: {C: 1}}, "
+    "nb: {estimator: sklearn.naive_bayes.GaussianNB}}",
+    "--set=protocol.test={kfold: 2}",
+]
+
+
+def test_a_table_of_many_rows_uses_a_part_and_says_whether_more_would_help(tmp_path):
+    path = write(tmp_path, ["x", "y", "y"] * 900)
+    model = tmp_path / "model.joblib"
+    metric = "--metric=balanced_accuracy"
+    done = easy(path, *MANY, "--target=kind", metric, f"--save={model}", "--calibrate=sigmoid")
+    assert done.exit_code == 0, done.stderr
+    assert "of about 1350 training rows, a random part is used: SVM, 1000 rows, SVM, 250 rows" in (
+        done.stderr
+    )
+    assert "[6/6]" in done.stderr, "one count of all machines"
+    assert re.search("SVM with 250 and with 1000 rows: .* no sign that more rows help", done.stderr)
+    assert re.search("trains on (1000|250|2700) of 2700 rows", done.stderr)
+    heads = next(line for line in done.stdout.splitlines() if line.startswith("| machine "))
+    assert heads.split("|")[2].strip() == "Balanced accuracy"
+    folder = path.parent / "results" / "easy_t"
+    rows = mmbench.load(folder).groupby("machine").n_train.unique()
+    assert {name: n.tolist() for name, n in rows.items()} == {
+        "svm": [1000],
+        "svm_quarter": [250],
+        "nb": [1350],
+    }
+    probabilities = joblib.load(model).predict_proba(pd.read_csv(path).drop(columns="kind"))
+    np.testing.assert_allclose(probabilities.sum(axis=1), 1.0)
+
+
+def test_arrays_are_compared(tmp_path):
+    X, y = make_classification(60, 4, random_state=0)
+    options = {"set": ["machines={lda: {params: {ridge: 0.1}}}"], "jobs": 1, "say": str}
+    assert "| LDA " in mmbench.easy(X, y, tmp_path / "results", **options).text
 
 
 def test_results_may_be_none_and_a_single_setting_needs_no_list(tmp_path, monkeypatch):
