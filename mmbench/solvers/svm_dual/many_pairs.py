@@ -1,6 +1,6 @@
 """SVMs of all pairs of many classes, trained and certified in one compiled call per class.
 
-The steps of a pair are those of `mmbench.solvers.svm_dual.smo`. With few rows per pair, most of the
+A pair takes the steps of `mmbench.solvers.svm_dual.smo`. With few rows per pair, most of the
 time of separate trainings is spent outside these steps. Two classes share the kernel values of one
 class with the other pairs, so that each kernel value is computed once. A pair whose certificate is
 not within the tolerances, or that needs Newton steps, is left to the separate training.
