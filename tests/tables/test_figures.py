@@ -76,7 +76,10 @@ def test_the_line_is_in_the_long_table_beside_the_published_line(margin_ratios, 
     ]
     assert line.published.dropna().tolist() == [0.20354, 98.182]
     assert set(line.n) == {45}
-    assert line.in_band.isna().all()
+    band = 2 * line.se[:2]
+    assert line.half_width.dropna().tolist() == pytest.approx(band.tolist())
+    near = (line.published[:2] - line.measured[:2]).abs() <= band
+    assert line.in_band.dropna().tolist() == near.tolist()
 
 
 def test_a_table_without_a_published_line_has_none(margin_ratios) -> None:
