@@ -81,8 +81,8 @@ def refit(
     slightly too high.
 
     The key ``calibrate`` of the experiment has no effect. If the experiment limits the number of
-    training rows (``max_train``), the model is trained on that number of rows, since parameters such
-    as C depend on the number of rows.
+    training rows (``max_train``), the model is trained on that number of rows, since parameters
+    such as C depend on the number of rows.
 
     Examples
     --------
