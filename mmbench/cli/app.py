@@ -224,13 +224,14 @@ def easy(
     ),
     all_machines: bool = flag("--all", "Run all machines, which takes many times as long."),
     show: bool = flag("--show", "Print the experiment as YAML, as a template, and run nothing."),
-    save: Path | None = option("FILE", "Write the best machine, trained on all rows (.joblib)."),
+    save: Path | None = option("FILE", "Train the best machine again and write it (.joblib)."),
     calibrate: str | None = option("METHOD", "Save with probabilities: sigmoid or isotonic."),
 ) -> None:
     """Compare machines on a table of your own data.
 
-    Max-margin machines are compared with logistic regression and a random forest by
-    cross-validation with five folds, and at most 1000 training rows per fold. --show prints all
+    Max-margin machines are compared with linear classifiers, gradient boosting and a random forest
+    by cross-validation with five folds; machines with a kernel use at most 1000 training rows per
+    fold, and their names say so. --show prints all
     settings.
     """
     from mmbench.commands import easy as command

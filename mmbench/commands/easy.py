@@ -244,7 +244,7 @@ def _for_rows(config: Config, n: int, say: Say) -> Config:
             machines[name] = entry.model_copy(update={"max_train": None})
     if QUARTER in machines and not (n_train > KERNEL_ROWS and "svm" in machines):
         del machines[QUARTER]
-    if few := [e.label for e in machines.values() if e.max_train]:
+    if few := [str(e.label) for e in machines.values() if e.max_train]:
         say(f"of about {n_train} training rows, a random part is used: {listed(few)}")
     return config.model_copy(update={"machines": machines})
 

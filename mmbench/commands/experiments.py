@@ -328,7 +328,7 @@ def run_planned(
         for damage in RecordStore(folder).damage():
             say(f"{folder}: {damage}; it is replaced")
     store = RecordStore.create(folder, to_yaml(experiment.config), experiment.plan)
-    done, left = Summary(), TimeLeft(experiment.jobs, falling=True)
+    done, left = Summary(), TimeLeft(experiment.jobs)
     shown: dict[str, Any] = {}
     if options.by_machine:
         display = progress_for(sum(not store.has(job.key) for job in experiment.jobs))

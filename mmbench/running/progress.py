@@ -1,6 +1,5 @@
 """The progress of a run: a bar on terminals and in notebooks, and one line per job elsewhere."""
 
-import math
 import sys
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping
@@ -157,13 +156,11 @@ class TimeLeft:
     A table cell contains all jobs with the same data set, training size, kernel, degree and
     machine. The expected time of a job is the mean time of the finished jobs of its table cell. If
     the table cell has no finished job, the expected time is estimated from the times of all
-    finished jobs, and from the ratios of CPU times in `COSTS`. If `falling` is true, the estimate
-    of the remaining time never rises.
+    finished jobs, and from the ratios of CPU times in `COSTS`.
     """
 
-    def __init__(self, jobs: Iterable[Job], falling: bool = False):
+    def __init__(self, jobs: Iterable[Job]):
         self._open = Counter(map(key_of, jobs))
-        self._falling, self._least = falling, math.inf
         self._times: dict[Key, list[float]] = defaultdict(list)
 
     def learn(self, record: Mapping[str, Any]) -> None:
@@ -193,5 +190,4 @@ class TimeLeft:
         total = sum(len(times) * cost[key] for key, times in self._times.items())
         unit = sum(map(sum, self._times.values())) / total
         left = sum(n * fmean(self._times.get(k) or [unit * cost[k]]) for k, n in self._open.items())
-        self._least = min(left / max(1, slots), self._least if self._falling else math.inf)
-        return self._least
+        return left / max(1, slots)

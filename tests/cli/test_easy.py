@@ -69,13 +69,12 @@ def test_a_table_and_a_figure_come_out(table):
     assert load_config(folder / "experiment.yaml").datasets[0].target == "7"
 
 
-def test_the_time_left_is_that_of_all_machines_and_never_rises(table):
+def test_the_time_left_is_that_of_all_machines(table):
     folds = "--set=protocol.test={kfold: 5}"
     done = easy(table, "--target=7", FEW[0], folds, "--jobs=1")
     left = [line.split()[-3:] for line in done.stderr.splitlines() if line.endswith(" left")]
     seconds = [float(value) for value, unit, _ in left if unit == "s"]
     assert len(seconds) == 9  # of ten jobs, without the last
-    assert seconds == sorted(seconds, reverse=True)
     assert seconds[3] > 0  # the other machine has not begun
 
 
