@@ -39,7 +39,7 @@ from mmbench.jobs.trial import faults, needs_trial
 from mmbench.machines import machine_class
 from mmbench.results.cells import MIN_VALUES
 from mmbench.running.local import LocalExecutor
-from mmbench.running.progress import Part, TimeLeft, progress_for
+from mmbench.running.progress import SharedDisplay, TimeLeft, progress_for
 from mmbench.running.runner import EXIT_FAILED, Summary, run
 
 if TYPE_CHECKING:
@@ -332,7 +332,7 @@ def run_planned(
     shown: dict[str, Any] = {}
     if options.by_machine:
         display = progress_for(sum(not store.has(job.key) for job in experiment.jobs))
-        shown = {"progress": lambda total: Part(display), "time_left": left}
+        shown = {"progress": lambda total: SharedDisplay(display), "time_left": left}
     for column in experiment.config.machines if options.by_machine else [None]:
         group = [job for job in experiment.jobs if column in (None, job.column)]
         if done.interrupted or not group:

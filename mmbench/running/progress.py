@@ -68,7 +68,7 @@ class Bar(Lines):
         self._bar.close()
 
 
-class Part(Lines):
+class SharedDisplay(Lines):
     """The display of a run in several parts; the end of a part does not end the display."""
 
     def __init__(self, whole: Lines):
