@@ -25,8 +25,9 @@ from pathlib import Path
 
 import mmbench
 from mmbench.jobs.job import Job
-from mmbench.jobs.record import sealed
-from mmbench.jobs.store import Plan, RecordStore
+from mmbench.jobs.planned import Plan
+from mmbench.jobs.seal import sealed
+from mmbench.jobs.store import RecordStore
 from mmbench.running.cluster import DaskExecutor
 from mmbench.running.local import LocalExecutor
 

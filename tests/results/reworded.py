@@ -105,7 +105,7 @@ def outputs(run: Path, again: Path, names: list[str], folder: Path) -> dict[str,
 
     import mmbench
     from mmbench.errors import UserError
-    from mmbench.jobs.store import Plan
+    from mmbench.jobs.planned import Plan
     from mmbench.resources import REFERENCE
     from mmbench.results.folder import FACTS, read_reference, read_results
     from mmbench.tables.build import draw_tables

@@ -9,7 +9,7 @@ from __future__ import annotations
 from pathlib import Path
 from statistics import median_low
 
-from mmbench.jobs.store import Key
+from mmbench.jobs.planned import Key
 from mmbench.results.cells import METRIC
 from mmbench.results.frames import Results
 from mmbench.tables.build import laid_out
