@@ -127,8 +127,9 @@ FEW_ROWS, FEW_ROWS_FACTOR = 100, 0.01
 
 #: With at least MANY_CLASSES classes and at most MOST_PAIR_ROWS rows per pair, one compiled call
 #: per class solves all pairs, in 1/3.5 of the CPU time for 40 rows per pair. With fewer classes,
-#: the call takes longer to compile than it saves.
-MANY_CLASSES, MOST_PAIR_ROWS = 10, 400
+#: the call takes longer to compile than it saves. The call stores 24 bytes per row of each pair, for
+#: at most MOST_ROWS_OF_PAIRS rows.
+MANY_CLASSES, MOST_PAIR_ROWS, MOST_ROWS_OF_PAIRS = 10, 400, 10**7
 
 #: For a hard margin, finite values of C are tried in ascending order: HARD_MARGIN_PENALTIES divided
 #: by the largest k(x, x) of the training rows.
@@ -260,6 +261,7 @@ class SVM(WeightedClassifier):
             (plain and named and not limited and isinstance(plan.X, np.ndarray))
             and len(plan.classes) >= MANY_CLASSES
             and plan.size.n <= MOST_PAIR_ROWS
+            and len(plan.labels) * (len(plan.classes) - 1) <= MOST_ROWS_OF_PAIRS
             and not getattr(self, "_skl_callbacks", ())
             and all(vars(machine) == vars(plan.machines[0]) for machine in plan.machines)
         )
