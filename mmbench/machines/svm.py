@@ -127,8 +127,8 @@ FEW_ROWS, FEW_ROWS_FACTOR = 100, 0.01
 
 #: With at least MANY_CLASSES classes and at most MOST_PAIR_ROWS rows per pair, one compiled call
 #: per class solves all pairs, in 1/3.5 of the CPU time for 40 rows per pair. With fewer classes,
-#: the call takes longer to compile than it saves. The call stores 24 bytes per row of each pair, for
-#: at most MOST_ROWS_OF_PAIRS rows.
+#: the call takes longer to compile than it saves. It stores 24 bytes per row of each pair, for at
+#: most MOST_ROWS_OF_PAIRS rows.
 MANY_CLASSES, MOST_PAIR_ROWS, MOST_ROWS_OF_PAIRS = 10, 400, 10**7
 
 #: For a hard margin, finite values of C are tried in ascending order: HARD_MARGIN_PENALTIES divided
