@@ -49,7 +49,7 @@ from mmbench.config.values import (
     Value,
 )
 from mmbench.datasets import RULES, DatasetRef, parse_rule
-from mmbench.datasets.dataset import SOURCES, Steps
+from mmbench.datasets.dataset import SOURCES, SUITE, TASK, Steps
 from mmbench.datasets.partitions import SplitRule
 from mmbench.errors import UserError, converted
 from mmbench.jobs.job import NESTED, SelectRef, SplitRef
@@ -94,6 +94,8 @@ class DatasetEntry(Strict):
     #: Number of a classification task on OpenML: a data set with a target, and with splits for the
     #: split rule ``predefined``.
     openml_task: Annotated[int, Field(ge=1)] | None = None
+    #: Number of a suite on OpenML, in place of its tasks.
+    openml_suite: Annotated[int, Field(ge=1)] | None = None
     #: Name of a data set in scikit-learn, such as ``wine`` for ``load_wine``.
     sklearn: str | None = None
     #: Column of the class labels. Required for a file format that does not define the labels, such
@@ -129,8 +131,10 @@ class DatasetEntry(Strict):
         if keys and not stated:
             raise ValueError(f"{keys[0]} needs a table: add path, openml or sklearn")
         for key in ("target", "folds"):
-            if entry.openml_task is not None and getattr(entry, key) is not None:
+            if {TASK, SUITE} & {*stated} and getattr(entry, key) is not None:
                 raise ValueError(f"the task defines {key}; remove {key}, or use openml")
+        if entry.openml_suite is not None and entry.name is not None:
+            raise ValueError("a suite has several data sets; remove name")
         if entry.path is not None and entry.target is None and not knows_target(entry.path):
             raise ValueError("target is missing: set it to the column of the classes")
         return entry

@@ -39,9 +39,9 @@ def random_stream(seed: int, repeat: int = 0, *purpose: int) -> np.random.Random
 
 
 Scalar = str | float | int | None
-TASK = "openml_task"
+TASK, SUITE = "openml_task", "openml_suite"
 #: Kinds of sources that are not files, each the word before the colon in `DatasetRef.path`.
-SOURCES = ("openml", TASK, "sklearn")
+SOURCES = ("openml", TASK, SUITE, "sklearn")
 #: Preprocessing steps as pairs (name, argument), for example ``(("divide", 255), ("pca", 80))``.
 Steps = tuple[tuple[str, Scalar], ...]
 
@@ -84,8 +84,7 @@ class DatasetRef:
     @property
     def splits_source(self) -> str | None:
         """File of folds or OpenML task with splits that are known only after reading; else None."""
-        task = self.path is not None and self.path.startswith(f"{TASK}:")
-        return self.path if task else self.folds
+        return self.path if str(self.path).partition(":")[0] in (TASK, SUITE) else self.folds
 
 
 #: Row numbers of a split: (training rows, test rows).

@@ -1,6 +1,6 @@
-"""Data sets and tasks of OpenML, searched in the local store, in a mirror and on the server.
+"""Data sets, tasks and suites of OpenML, searched in the store, in a mirror and on the server.
 
-A task is a data set with a target and with splits.
+A task is a data set with a target and with splits. A suite is a list of tasks.
 
 Files of the store, NUMBER being the number on OpenML:
 
@@ -8,6 +8,7 @@ Files of the store, NUMBER being the number on OpenML:
   columns that are no features in ``openml/NUMBER.json``.
 - ``openml/task_NUMBER.arff``: splits of a task, with data set and target in
   ``openml/task_NUMBER.json``.
+- ``openml/suite_NUMBER.json``: tasks of a suite.
 """
 
 import io
@@ -22,6 +23,8 @@ import numpy as np
 from mmbench.datasets.dataset import Rows
 from mmbench.datasets.fetch import Places
 from mmbench.datasets.fetch.sources import (
+    MOST_FEATURES,
+    OPENML,
     OpenMLAnswer,
     SourceError,
     TableFile,
@@ -46,6 +49,15 @@ class Task(NamedTuple):
     target: str
     #: ARFF file with the splits, which `read_splits` reads.
     splits: Path
+
+
+class Suite(NamedTuple):
+    """Tasks of a suite, by their numbers."""
+
+    #: Classification tasks without text columns.
+    tasks: tuple[int, ...]
+    #: All other tasks, mapped to the reasons.
+    left_out: dict[int, str]
 
 
 def find_table(data_id: int, places: Places, most: int) -> TableFile:
@@ -97,6 +109,46 @@ def find_task(task_id: int, places: Places, most: int) -> Task:
             read_splits(path)
         path = _admit(path, name, {"data": data_id, "target": target}, places)
     return Task(data_id, target, path)
+
+
+def find_suite(suite_id: int, places: Places) -> Suite:
+    """Return an OpenML suite; for errors, see `find_table`."""
+    from tqdm import tqdm
+
+    name = f"suite_{suite_id}.json"
+    for path, facts in _stored(name, places):
+        match facts:
+            case {"tasks": [*tasks], "left_out": dict(others)}:
+                return Suite(tuple(map(int, tasks)), {int(n): str(others[n]) for n in others})
+        raise ValueError(f"{path}: states no tasks")
+    if not places.allow_network:
+        raise ValueError(OFFLINE)
+    tasks, left_out = [], {}
+    with places.scratch() as scratch, of_openml(f"suite {suite_id}"):
+        numbers = OpenMLAnswer(f"study/{suite_id}", scratch).texts("task_id")
+        for task in tqdm(numbers, f"suite {suite_id}", disable=not places.progress):
+            if reason := _misfit(task, scratch):
+                left_out[int(task)] = reason
+            else:
+                tasks.append(int(task))
+        (file := scratch / name).write_text(json.dumps({"tasks": tasks, "left_out": left_out}))
+        places.admit(file, Path(FOLDER, name))
+    return Suite(tuple(tasks), left_out)
+
+
+def _misfit(task_id: str, folder: Path) -> str | None:
+    """Return the reason why a task cannot be used, or None."""
+    with of_openml(f"task {task_id}"):
+        answer = OpenMLAnswer(f"task/{task_id}", folder)
+        if (kind := answer.text("task_type")) != CLASSIFICATION:
+            return kind
+        request = f"data/features/{answer.text('data_set_id')}"
+        for feature in OpenMLAnswer(request, folder, MOST_FEATURES).root:
+            stated = {part.tag.removeprefix(OPENML): part.text for part in feature}
+            unused = "true" in (stated.get("is_ignore"), stated.get("is_row_identifier"))
+            if stated.get("data_type") == "string" and not unused:
+                return f"text in column {stated.get('name')!r}"
+    return None
 
 
 def read_splits(path: Path) -> list[Rows]:

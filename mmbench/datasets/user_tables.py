@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from mmbench.datasets.dataset import TASK, Dataset, DatasetRef, Parsed, Rows
 from mmbench.datasets.fetch import NoAnswer, NotAvailable, Places
@@ -18,7 +17,7 @@ from mmbench.datasets.preprocess import check_steps
 from mmbench.errors import UserError, converted, did_you_mean
 from mmbench.reader.formats import DenseTable, SparseTable, first_bytes, of_arrays, read_file
 from mmbench.reader.keys import FileOptions, knows_target
-from mmbench.reader.user_table import read_table
+from mmbench.reader.user_table import UserTable, read_table
 
 #: Preprocessing steps that keep a sparse matrix sparse.
 KEEP_ZEROS = ("none", "unit_norm")
@@ -37,16 +36,16 @@ def user_hash(ref: DatasetRef, places: Places) -> str:
         if kind == "sklearn":
             table = sklearn_table(name, places, _options(ref).max_megabytes * 2**20)
             y = table.frame.pop("target").to_numpy()
-            content = Parsed(table.frame.to_numpy(np.float64), y).content_hash()
-            digest = hashlib.sha256(content.encode())
+            arrays = Parsed(table.frame.to_numpy(np.float64), y)
+            digest = hashlib.sha256(arrays.content_hash().encode())
         else:
-            table, splits = _file(ref, places)
-            first_bytes(table.path)  # raises ValueError if the path is not a readable regular file
-            with table.path.open("rb") as file:
-                digest = hashlib.file_digest(file, "sha256")
-            digest.update(f"\nignored {table.ignored}".encode())
+            file, splits = _file(ref, places)
+            first_bytes(file.path)  # raises ValueError if the path is not a readable regular file
+            with file.path.open("rb") as content:
+                digest = hashlib.file_digest(content, "sha256")
+            digest.update(f"\nignored {file.ignored}".encode())
             if splits:
-                digest.update(f"\ntarget {table.target}\nsplits ".encode() + splits.read_bytes())
+                digest.update(f"\ntarget {file.target}\nsplits ".encode() + splits.read_bytes())
     except ValueError as error:
         if kind not in ("openml", TASK) or (
             places.allow_network and not isinstance(error, NoAnswer)
@@ -76,7 +75,7 @@ def load_user_data(ref: DatasetRef, places: Places) -> Dataset:
     with too_large, converted(source, ValueError), converted(source, NoAnswer, to=NotAvailable):
         content, splits = _table(ref, places)
         table = read_table(content, _options(ref), bool(ref.classes))
-        predefined = _of_rows(read_splits(splits), table.labelled) if splits else None
+        predefined = _of_rows(read_splits(splits), table) if splits else None
         nominal = list(table.columns.nominal) if table.columns else []
         problem = check_steps(ref.preprocess, table.X.shape[1], nominal, table.gap)
         if table.columns is None and {name for name, _ in ref.preprocess} - {*KEEP_ZEROS}:
@@ -131,13 +130,15 @@ def _file(ref: DatasetRef, places: Places) -> tuple[TableFile, Path | None]:
     return TableFile(Path(str(ref.path))), None
 
 
-def _of_rows(splits: list[Rows], labelled: NDArray[np.bool_]) -> list[Rows]:
-    """Return splits of the rows of a file as splits of the rows that are `labelled`."""
+def _of_rows(splits: list[Rows], table: UserTable) -> list[Rows]:
+    """Return splits of the rows of a file as splits of the rows with a label."""
+    labelled = np.full(len(table.y), True) if table.labelled is None else table.labelled
     last = max((part.max(initial=0) for split in splits for part in split), default=0)
     if last >= len(labelled):
         raise ValueError(f"the task splits row {last + 1}, but the table has {len(labelled)} rows")
     position = np.cumsum(labelled) - 1
-    return [tuple(position[part[labelled[part]]] for part in split) for split in splits]
+    kept = ([position[part[labelled[part]]] for part in split] for split in splits)
+    return [(train, test) for train, test in kept]
 
 
 def sklearn_table(name: str, places: Places, most: int) -> DenseTable:

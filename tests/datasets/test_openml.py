@@ -1,4 +1,4 @@
-"""Tasks of OpenML: data, target and splits from a server, from the store and from a mirror."""
+"""Tasks and suites of OpenML, from a server, from the store and from a mirror."""
 
 from __future__ import annotations
 
@@ -11,7 +11,8 @@ import pytest
 from helpers.data_server import HTML, DataServer, files_in
 
 import mmbench
-from mmbench.config.read import config_of
+from mmbench.commands.dry_run import dry_run
+from mmbench.config.read import config_of, load_config
 from mmbench.datasets import DatasetRef, dataset_hash, load_dataset
 from mmbench.errors import UserError
 
@@ -146,6 +147,8 @@ def config(**entry: object) -> dict:
         ({"openml_task": 31, "openml": 7}, "give only one of openml and openml_task"),
         ({"openml_task": 31, "target": "x"}, "the task defines target; remove target"),
         ({"openml_task": 0}, "greater than or equal to 1"),
+        ({"openml_suite": 99, "target": "x"}, "the task defines target; remove target"),
+        ({"openml_suite": 99, "name": "cc"}, "a suite has several data sets; remove name"),
     ],
 )
 def test_keys_that_contradict_a_task_are_refused(entry: dict, reason: str):
@@ -162,3 +165,48 @@ def test_an_experiment_runs_the_splits_of_a_task(task: DataServer, store: Path, 
     own["protocol"]["repeats"] = 2
     [again] = mmbench.run(own, results=results, store=store)
     assert (again.done, again.reused, again.exit_code) == (0, 2, 0)
+
+
+@pytest.fixture
+def suite(task: DataServer) -> DataServer:
+    """Suite 99 of two tasks that can be used, one with text, and one of regression."""
+    types = {"x": "numeric", "z": "string", "kind": "nominal"}
+    task.openml_features(7, types, ignored="z")
+    task.openml_features(8, types)
+    task.openml_task(32, 7, splits(), target="kind")
+    task.openml_task(40, 8, splits(), target="kind")
+    task.openml_task(41, 9, splits(), target="x", kind="Supervised Regression")
+    task.openml_suite(99, [31, 40, 32, 41])
+    return task
+
+
+def test_an_experiment_runs_the_tasks_of_a_suite_that_fit(
+    suite: DataServer, store: Path, tmp_path: Path, capsys
+):
+    own, places = config(openml_suite=99, drop=["z"]), {"store": store}
+    with pytest.raises(UserError, match="openml_suite:99: not in the store or the mirror"):
+        dry_run(own, tmp_path, **places)
+    for done, reused in ((12, 0), (0, 12)):
+        [outcome] = mmbench.run(own, results=tmp_path, **places)
+        assert (outcome.done, outcome.reused, outcome.exit_code) == (done, reused, 0)
+        others = "task 40 (text in column 'z'), task 41 (Supervised Regression)"
+        assert f"openml_suite:99: left out: {others}\n" in capsys.readouterr().err
+        suite.answers.clear()
+    assert "own: 12 jobs, 12 of them stored" in dry_run(own, tmp_path, **places)
+    kept = load_config(tmp_path / "own" / "experiment.yaml").datasets
+    assert [(e.openml_task, e.table.drop) for e in kept] == [(31, ("z",)), (32, ("z",))]
+    own["datasets"].append({"openml_task": 32})
+    with pytest.raises(UserError, match="openml_task_32"):
+        mmbench.run(own, results=tmp_path, **places)
+
+
+@pytest.mark.parametrize(
+    ("tasks", "reason"),
+    [([], "has no tasks"), ([41], "left out: task 41"), ([50], "OpenML task 50: .*HTTP 404")],
+)
+def test_a_suite_without_a_task_that_fits_is_one_line(
+    suite: DataServer, store: Path, tasks: list[int], reason: str
+):
+    suite.openml_suite(99, tasks)
+    with pytest.raises(UserError, match=f"^openml_suite:99: .*{reason}"):
+        mmbench.run(config(openml_suite=99), store=store)

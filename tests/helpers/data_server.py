@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Mapping
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
@@ -171,6 +171,26 @@ class DataServer:
         )
         self.serve(f"/api/v1/xml/task/{task_id}", description.encode(), kind="text/xml")
         return path
+
+    def openml_suite(self, suite_id: int, tasks: Iterable[int]) -> None:
+        """Serve the list of tasks of a suite."""
+        ids = "".join(f"<oml:task_id>{task}</oml:task_id>" for task in tasks)
+        head = f'<oml:study xmlns:oml="http://openml.org/openml"><oml:id>{suite_id}</oml:id>'
+        data = "<oml:data><oml:data_id>1</oml:data_id></oml:data>"
+        body = f"{head}{data}<oml:tasks>{ids}</oml:tasks></oml:study>"
+        self.serve(f"/api/v1/xml/study/{suite_id}", body.encode(), kind="text/xml")
+
+    def openml_features(self, data_id: int, types: Mapping[str, str], ignored: str = "") -> None:
+        """Serve the types of the columns of a data set."""
+        features = "".join(
+            f"<oml:feature><oml:name>{name}</oml:name><oml:data_type>{kind}</oml:data_type>"
+            f"<oml:is_ignore>{str(name == ignored).lower()}</oml:is_ignore>"
+            "<oml:is_row_identifier>false</oml:is_row_identifier></oml:feature>"
+            for name, kind in types.items()
+        )
+        body = f'<oml:data_features xmlns:oml="http://openml.org/openml">{features}'
+        body += "</oml:data_features>"
+        self.serve(f"/api/v1/xml/data/features/{data_id}", body.encode(), kind="text/xml")
 
 
 OPENML_TASK = """<oml:task xmlns:oml="http://openml.org/openml">

@@ -50,8 +50,9 @@ DEFAULT_SECONDS = {SILENCE: 60.0, WHOLE: 3600.0}
 CONNECT_TIMEOUT = 10.0
 #: Number of bytes that are read from a server at a time.
 CHUNK = 2**16
-#: Maximum size of an XML document of OpenML, in bytes.
-MOST_DESCRIPTION = 2**20
+#: Maximum size of an XML document of OpenML in bytes, and of a document with all columns of a data
+#: set.
+MOST_DESCRIPTION, MOST_FEATURES = 2**20, 2**26
 
 OPENML_SERVER = "MMBENCH_OPENML_SERVER"
 DEFAULT_SERVER = "https://www.openml.org/api/v1/xml"
@@ -214,22 +215,25 @@ class TableFile(NamedTuple):
 
 
 class OpenMLAnswer:
-    """OpenML's answer to a request such as ``data/31``, downloaded into `folder`.
+    """OpenML's answer, of at most `most` bytes, to a request such as ``data/31``.
+
+    `folder` is a temporary folder.
 
     Raises SourceError, and NoAnswer if the server cannot be reached.
     """
 
-    def __init__(self, request: str, folder: Path):
+    def __init__(self, request: str, folder: Path, most: int = MOST_DESCRIPTION):
         url = f"{os.environ.get(OPENML_SERVER, DEFAULT_SERVER)}/{request}"
-        path = folder / f"{request.replace('/', '-')}.xml"
+        path = folder / "answer.xml"
         try:
-            download(url, path, False, MOST_DESCRIPTION)
+            download(url, path, False, most)
         except SourceError as error:
             if "HTTP 412" in str(error):  # OpenML's response to an unknown number
                 raise SourceError("does not exist") from error
             raise type(error)(str(error).removeprefix(f"{url}: ")) from error
         with converted(NO_DESCRIPTION, ElementTree.ParseError, to=SourceError):
             self.root = ElementTree.parse(path).getroot()
+        path.unlink()  # the next answer has the same path
 
     def texts(self, tag: str) -> list[str]:
         """Return the texts of the elements `tag`, without empty texts."""
