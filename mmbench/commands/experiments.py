@@ -26,8 +26,9 @@ from mmbench.config.model import Config, DatasetEntry
 from mmbench.config.plan import job_of_column, need_dense_rows, plan, plan_of
 from mmbench.config.read import load_configs, to_yaml
 from mmbench.config.smoke import smoke
+from mmbench.config.suites import with_tasks
 from mmbench.datasets import DatasetRef, load_dataset, split_at, split_slots
-from mmbench.datasets.fetch import NotAvailable
+from mmbench.datasets.fetch import NotAvailable, Places
 from mmbench.errors import SEVERITY, UserError, listed
 from mmbench.jobs.job import Job
 from mmbench.jobs.limits import Limits
@@ -128,6 +129,7 @@ def plan_experiments(
     stores = [f.parent for f in files if f.name == CONFIG and f.with_name("records").is_dir()]
     homes = {} if options.results else {f.name: os.path.relpath(f.parent) for f in stores}
     homes |= {c.source.name: homes[c.name] for c in configs if c.source and c.name in homes}
+    configs = [_with_tasks(config, options, say) for config in configs]
     if options.smoke:
         configs = [smoke(config) for config in configs]
     asked = {config.name for config in configs}
@@ -171,6 +173,17 @@ def plan_experiments(
     if all(job.dataset.name in one.absent for one in planned for job in one.jobs):
         raise UserError(next(iter(planned[0].absent.values())))
     return planned
+
+
+def _with_tasks(config: Config, options: Options, say: Say | None) -> Config:
+    """Return a configuration with the tasks of its suites; `say` names the tasks left out."""
+    online = say is not None
+    places = Places(Path(options.store), options.mirror, online, online and has_terminal())
+    expanded, messages = with_tasks(config, places)
+    if say:
+        for message in messages:
+            say(message)
+    return expanded
 
 
 def _prepare(

@@ -365,7 +365,7 @@ def _source_problems(config: Config, source: Config) -> Iterator[str]:
     protocol, other = config.protocol, source.protocol
     if not one_choice and (protocol.repeats or 1) > (other.repeats or 1):
         yield "has fewer repeats"
-    given = given and all(entry.folds for entry in config.datasets)
+    given = given and all(entry.ref(()).splits_source for entry in config.datasets)
     fixed = given or rule in ("official", "leave_one_out", "time_series")
     random = protocol.seed != other.seed and not fixed
     if not one_choice and (random or protocol.test != other.test):

@@ -49,7 +49,7 @@ from mmbench.config.values import (
     Value,
 )
 from mmbench.datasets import RULES, DatasetRef, parse_rule
-from mmbench.datasets.dataset import Steps
+from mmbench.datasets.dataset import SOURCES, SUITE, TASK, Steps
 from mmbench.datasets.partitions import SplitRule
 from mmbench.errors import UserError, converted
 from mmbench.jobs.job import NESTED, SelectRef, SplitRef
@@ -91,6 +91,11 @@ class DatasetEntry(Strict):
     path: DataFile | None = None
     #: Number of a data set on OpenML.
     openml: Annotated[int, Field(ge=1)] | None = None
+    #: Number of a classification task on OpenML: a data set with a target, and with splits for the
+    #: split rule ``predefined``.
+    openml_task: Annotated[int, Field(ge=1)] | None = None
+    #: Number of a suite on OpenML, in place of its tasks.
+    openml_suite: Annotated[int, Field(ge=1)] | None = None
     #: Name of a data set in scikit-learn, such as ``wine`` for ``load_wine``.
     sklearn: str | None = None
     #: Column of the class labels. Required for a file format that does not define the labels, such
@@ -119,12 +124,17 @@ class DatasetEntry(Strict):
         of_table = {key: content[key] for key in content if key in FileOptions.model_fields}
         entry = handler({key: content[key] for key in content if key not in of_table})
         entry._table = FileOptions.model_validate(of_table)
-        stated = [key for key in ("path", "openml", "sklearn") if getattr(entry, key) is not None]
+        stated = [key for key in ("path", *SOURCES) if getattr(entry, key) is not None]
         if len(stated) > 1:
             raise ValueError(f"give only one of {' and '.join(stated)}")
         keys = [key for key, _ in entry.table.pairs()] + ["target"] * (entry.target is not None)
         if keys and not stated:
             raise ValueError(f"{keys[0]} needs a table: add path, openml or sklearn")
+        for key in ("target", "folds"):
+            if {TASK, SUITE} & {*stated} and getattr(entry, key) is not None:
+                raise ValueError(f"the task defines {key}; remove {key}, or use openml")
+        if entry.openml_suite is not None and entry.name is not None:
+            raise ValueError("a suite has several data sets; remove name")
         if entry.path is not None and entry.target is None and not knows_target(entry.path):
             raise ValueError("target is missing: set it to the column of the classes")
         return entry
@@ -147,9 +157,8 @@ class DatasetEntry(Strict):
 
         None for a data set that is described by a card.
         """
-        if self.openml is not None:
-            return f"openml:{self.openml}"
-        return self.path if self.sklearn is None else f"sklearn:{self.sklearn}"
+        numbered = ((key, getattr(self, key)) for key in SOURCES)
+        return next((f"{key}:{name}" for key, name in numbered if name is not None), self.path)
 
     @property
     def label(self) -> str:

@@ -45,7 +45,9 @@ def smoke(config: Config) -> Config:
         name=config.name + SUFFIX,
         datasets=[_changed(entry, grid=_thin(entry.grid)) for entry in config.datasets],
         degree=config.degree and config.degree[:1],
-        protocol=_protocol(config.protocol, any(entry.folds for entry in config.datasets)),
+        protocol=_protocol(
+            config.protocol, any(entry.ref(()).splits_source for entry in config.datasets)
+        ),
         select=_changed(select, folds=folds, repeats=min(select.repeats, MAX_SPLITS)),
         machines={name: _changed(entry, grid=_grid(name, config)) for name, entry in columns},
         parameters_from=given,

@@ -39,6 +39,9 @@ def random_stream(seed: int, repeat: int = 0, *purpose: int) -> np.random.Random
 
 
 Scalar = str | float | int | None
+TASK, SUITE = "openml_task", "openml_suite"
+#: Kinds of sources that are not files, each the word before the colon in `DatasetRef.path`.
+SOURCES = ("openml", TASK, SUITE, "sklearn")
 #: Preprocessing steps as pairs (name, argument), for example ``(("divide", 255), ("pca", 80))``.
 Steps = tuple[tuple[str, Scalar], ...]
 
@@ -49,9 +52,9 @@ class DatasetRef:
 
     #: Name of the data set's card. For a user's file, the name of the data set in result tables.
     name: str
-    #: Path of a user's file, or a source such as "openml:31". None for a data set with a card. The
-    #: hash that identifies a stored result depends on the content of a user's file, not on the
-    #: path.
+    #: Path of a user's file, or a source such as "openml:31" (see `SOURCES`). None for a data set
+    #: with a card. The hash that identifies a stored result depends on the content of a user's
+    #: file, not on the path.
     path: str | None = None
     #: Target column of a user's file, by name or number.
     target: str | int | None = None
@@ -71,6 +74,17 @@ class DatasetRef:
         exist.
         """
         return load_card(self.name) if self.path is None else None
+
+    @property
+    def file(self) -> str | None:
+        """Path of a user's file, or None for other data."""
+        kind = str(self.path).partition(":")[0]
+        return None if kind in SOURCES else self.path
+
+    @property
+    def splits_source(self) -> str | None:
+        """File of folds or OpenML task with splits that are known only after reading; else None."""
+        return self.path if str(self.path).partition(":")[0] in (TASK, SUITE) else self.folds
 
 
 #: Row numbers of a split: (training rows, test rows).
@@ -130,7 +144,7 @@ class Dataset:
     split : (train rows, test rows) or None
         Official split.
     predefined : list of (train rows, test rows) or None
-        Splits that are distributed with the data or read from the file `folds`.
+        Splits that are distributed with the data, or read from `splits_source`.
     content_hash : str
         SHA-256 that identifies the content of the data; see `mmbench.datasets.dataset_hash`.
     deviations : tuple of str
@@ -154,8 +168,8 @@ class Dataset:
         rows.
     time : ndarray of shape (n_samples,) or None
         Time of each row, as a number. The split rule ``time_series`` sorts the rows by time.
-    folds : str or None
-        Path of the file of folds from which the splits `predefined` were read.
+    splits_source : str or None
+        Path of the file of folds, or OpenML task, from which the splits `predefined` were read.
     labelled : ndarray of bool or None
         Mask of the rows of a user's table with a label (and with a group, if groups are used). All
         other rows of the table are left out of the data set. None for a data set with a card.
@@ -177,7 +191,7 @@ class Dataset:
     table: TableColumns | None = field(default=None, repr=False)
     groups: NDArray | None = field(default=None, repr=False)
     time: NDArray | None = field(default=None, repr=False)
-    folds: str | None = None
+    splits_source: str | None = None
     labelled: NDArray[np.bool_] | None = field(default=None, repr=False)
 
     @property

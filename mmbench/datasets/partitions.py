@@ -58,7 +58,7 @@ RULES = {
 
 
 def _n_repeats(rule: str, data: Described, repeats: int | None) -> int:
-    """Return the number of repetitions of a split rule; 0 if a file of folds must be read first.
+    """Return the number of repetitions of a split rule; 0 if the splits must be read first.
 
     All repetitions of the official split have the same rows, but differ in random choices, such as
     a random subset of the training rows.
@@ -69,12 +69,14 @@ def _n_repeats(rule: str, data: Described, repeats: int | None) -> int:
             raise UserError(f"data set {data.name!r} has no official split; use kfold or holdout")
     if rule != "predefined":
         return repeats or 1
-    if data.folds is None:
+    if data.splits_source is None:
         plan = _plan(data, repeats or 0)
         return plan.count if repeats is None else repeats
     given = len(data.predefined or ()) if isinstance(data, Dataset) else 0
     if repeats and given and repeats > given:
-        raise UserError(f"{data.folds}: has {given} splits; lower protocol.repeats {repeats}")
+        raise UserError(
+            f"{data.splits_source}: has {given} splits; lower protocol.repeats {repeats}"
+        )
     return min(given, repeats or given)
 
 
@@ -237,7 +239,7 @@ def split_rules(data: Described) -> list[str]:
     """Return the names of the split rules applicable to a data set, without reading its data."""
     expect = data.card.expect if data.card else None
     splits = expect and expect.predefined
-    given = {"official": expect and expect.official, "predefined": splits or data.folds}
+    given = {"official": expect and expect.official, "predefined": splits or data.splits_source}
     return [name for name in RULES if given.get(name, True)]
 
 
@@ -415,7 +417,9 @@ def with_folds(data: Dataset, path: str) -> Dataset:
     if not splits:
         raise UserError(f"{path}: all cells are empty, so there are no test rows")
     content = hash_with_folds(data.content_hash, path)
-    return replace(data, predefined=splits, split_deviations=(), folds=path, content_hash=content)
+    return replace(
+        data, predefined=splits, split_deviations=(), splits_source=path, content_hash=content
+    )
 
 
 def hash_with_folds(content_hash: str, path: str) -> str:

@@ -3,21 +3,21 @@
 from __future__ import annotations
 
 import hashlib
-import json
 import threading
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from mmbench.datasets.dataset import Dataset, DatasetRef, Parsed
+from mmbench.datasets.dataset import TASK, Dataset, DatasetRef, Parsed, Rows
 from mmbench.datasets.fetch import NoAnswer, NotAvailable, Places
-from mmbench.datasets.fetch.sources import bounded_urlopen, download_arff
+from mmbench.datasets.fetch.sources import TableFile, bounded_urlopen
+from mmbench.datasets.openml import find_table, find_task, read_splits
 from mmbench.datasets.preprocess import check_steps
 from mmbench.errors import UserError, converted, did_you_mean
 from mmbench.reader.formats import DenseTable, SparseTable, first_bytes, of_arrays, read_file
 from mmbench.reader.keys import FileOptions, knows_target
-from mmbench.reader.user_table import read_table
+from mmbench.reader.user_table import UserTable, read_table
 
 #: Preprocessing steps that keep a sparse matrix sparse.
 KEEP_ZEROS = ("none", "unit_norm")
@@ -36,19 +36,23 @@ def user_hash(ref: DatasetRef, places: Places) -> str:
         if kind == "sklearn":
             table = sklearn_table(name, places, _options(ref).max_megabytes * 2**20)
             y = table.frame.pop("target").to_numpy()
-            content = Parsed(table.frame.to_numpy(np.float64), y).content_hash()
-            digest = hashlib.sha256(content.encode())
+            arrays = Parsed(table.frame.to_numpy(np.float64), y)
+            digest = hashlib.sha256(arrays.content_hash().encode())
         else:
-            path, _, ignored = _file(ref, places)
-            first_bytes(path)  # raises ValueError if the path is not a readable regular file
-            with path.open("rb") as file:
-                digest = hashlib.file_digest(file, "sha256")
-            digest.update(f"\nignored {ignored}".encode())
+            file, splits = _file(ref, places)
+            first_bytes(file.path)  # raises ValueError if the path is not a readable regular file
+            with file.path.open("rb") as content:
+                digest = hashlib.file_digest(content, "sha256")
+            digest.update(f"\nignored {file.ignored}".encode())
+            if splits:
+                digest.update(f"\ntarget {file.target}\nsplits ".encode() + splits.read_bytes())
     except ValueError as error:
-        if kind != "openml" or (places.allow_network and not isinstance(error, NoAnswer)):
+        if kind not in ("openml", TASK) or (
+            places.allow_network and not isinstance(error, NoAnswer)
+        ):
             raise UserError(f"{ref.path}: {error}") from error
-        # if a table of OpenML cannot be downloaded, its data set number is hashed instead of its
-        # content
+        # if a table of OpenML cannot be downloaded, the number of the data set or task is hashed
+        # instead of the content
         digest = hashlib.sha256(str(ref.path).encode())
     digest.update(f"\nreader {READER}\ntarget {'' if ref.target is None else ref.target}".encode())
     if ref.options:
@@ -69,7 +73,9 @@ def load_user_data(ref: DatasetRef, places: Places) -> Dataset:
     source = str(ref.path)
     too_large = converted(f"{source}: does not fit in memory", MemoryError)
     with too_large, converted(source, ValueError), converted(source, NoAnswer, to=NotAvailable):
-        table = read_table(_table(ref, places), _options(ref), bool(ref.classes))
+        content, splits = _table(ref, places)
+        table = read_table(content, _options(ref), bool(ref.classes))
+        predefined = _of_rows(read_splits(splits), table) if splits else None
         nominal = list(table.columns.nominal) if table.columns else []
         problem = check_steps(ref.preprocess, table.X.shape[1], nominal, table.gap)
         if table.columns is None and {name for name, _ in ref.preprocess} - {*KEEP_ZEROS}:
@@ -79,6 +85,8 @@ def load_user_data(ref: DatasetRef, places: Places) -> Dataset:
             raise ValueError(problem)
     return Dataset(
         *(ref.name, table.X, table.y, np.unique(table.y)),
+        predefined=predefined,
+        splits_source=ref.splits_source,
         warnings=table.warnings,
         content_hash=user_hash(ref, places),
         n_categorical=len(nominal),
@@ -94,48 +102,43 @@ def _options(ref: DatasetRef) -> FileOptions:
     return FileOptions.model_construct(**dict(ref.options))
 
 
-def _table(ref: DatasetRef, places: Places) -> DenseTable | SparseTable:
+def _table(ref: DatasetRef, places: Places) -> tuple[DenseTable | SparseTable, Path | None]:
+    """Return the content of a table, and the file with the splits of an OpenML task."""
     kind, _, name = str(ref.path).partition(":")
     if ref.target not in OWN_TARGETS and (kind == "sklearn" or knows_target(str(ref.path))):
         raise ValueError(f"the format defines the labels; remove target: {ref.target}")
     if kind == "sklearn":
-        return sklearn_table(name, places, _options(ref).max_megabytes * 2**20)
-    path, default, ignored = _file(ref, places)
-    table = read_file(path, _options(ref), default if ref.target is None else ref.target)
-    return table._replace(ignored=(*table.ignored, *ignored))
+        return sklearn_table(name, places, _options(ref).max_megabytes * 2**20), None
+    file, splits = _file(ref, places)
+    table = read_file(file.path, _options(ref), file.target if ref.target is None else ref.target)
+    return table._replace(ignored=(*table.ignored, *file.ignored)), splits
 
 
-def _file(ref: DatasetRef, places: Places) -> tuple[Path, str | None, tuple[str, ...]]:
-    """Return the path of a table, its default target (for OpenML), and the columns to exclude."""
+def _file(ref: DatasetRef, places: Places) -> tuple[TableFile, Path | None]:
+    """Return the file of a table, and the file with the splits of an OpenML task."""
     kind, _, name = str(ref.path).partition(":")
+    most = _options(ref).max_megabytes * 2**20
+    if kind == TASK:
+        task = find_task(int(name), places, most)
+        table = find_table(task.data_id, places, most)
+        return table._replace(target=task.target), task.splits
     if kind == "openml":
-        return openml_file(int(name), places, _options(ref).max_megabytes * 2**20)
-    return Path(str(ref.path)), None, ()
+        table = find_table(int(name), places, most)
+        if ref.target is None:
+            table.check_target()
+        return table, None
+    return TableFile(Path(str(ref.path))), None
 
 
-def openml_file(data_id: int, places: Places, most: int) -> tuple[Path, str, tuple[str, ...]]:
-    """Return the path of an OpenML data set's ARFF file, its target and the columns to exclude.
-
-    If the ARFF file is neither in the local store nor in the mirror folder, the file is downloaded.
-    """
-    old, name = "", Path("openml", f"{data_id}.arff")
-    for folder in filter(None, (places.store, places.mirror_folder)):
-        path, facts = folder / name, folder / name.with_suffix(".json")
-        if path.is_file() and facts.is_file():
-            with converted(str(facts), ValueError, to=ValueError):
-                stated = json.loads(facts.read_text("utf-8"))
-            match stated:
-                case {"target": str(target), "ignored": [*ignored]}:
-                    return path, target, tuple(map(str, ignored))
-            old = f"{facts} is of an older version and does not list the columns to exclude; "
-    if not places.allow_network:
-        raise ValueError(f"{old}not in the store or the mirror, and the network is switched off")
-    with places.scratch() as scratch:
-        arrived, label, excluded = download_arff(data_id, scratch, places.progress, most)
-        (scratch / "facts").write_text(json.dumps({"target": label, "ignored": excluded}), "utf-8")
-        path = places.admit(arrived, name)
-        places.admit(scratch / "facts", name.with_suffix(".json"))
-    return path, label, excluded
+def _of_rows(splits: list[Rows], table: UserTable) -> list[Rows]:
+    """Return splits of the rows of a file as splits of the rows with a label."""
+    labelled = np.full(len(table.y), True) if table.labelled is None else table.labelled
+    last = max((part.max(initial=0) for split in splits for part in split), default=0)
+    if last >= len(labelled):
+        raise ValueError(f"the task splits row {last + 1}, but the table has {len(labelled)} rows")
+    position = np.cumsum(labelled) - 1
+    kept = ([position[part[labelled[part]]] for part in split] for split in splits)
+    return [(train, test) for train, test in kept]
 
 
 def sklearn_table(name: str, places: Places, most: int) -> DenseTable:

@@ -95,8 +95,8 @@ def _user_files(job: Job) -> dict[str, tuple[str, str]]:
     the file format.
     """
     ref, files = job.dataset, dict[str, tuple[str, str]]()
-    if ref.path is not None and not ref.path.startswith(("openml:", "sklearn:")):
-        files["path"] = (ref.path, f"user/{job.dataset_hash[:16]}/{Path(ref.path).name}")
+    if ref.file is not None:
+        files["path"] = (ref.file, f"user/{job.dataset_hash[:16]}/{Path(ref.file).name}")
     if ref.folds is not None:
         files["folds"] = (ref.folds, f"folds/{job.dataset_hash[:16]}.csv")
     return files

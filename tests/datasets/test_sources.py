@@ -521,7 +521,7 @@ def break_target(server: DataServer) -> None:
 @pytest.mark.parametrize(
     ("breaks", "reason"),
     [
-        (break_missing, "Unknown dataset"),
+        (break_missing, "does not exist"),
         (break_arff_404, "HTTP 404"),
         (break_truncated, "disconnected"),
         (break_html, "not in OpenML's format"),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Mapping
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
@@ -137,12 +137,18 @@ class DataServer:
         md5: str | None = None,
         target: str = "class",
         more: str = "",
+        parquet: bytes = b"",
     ) -> str:
-        """Serve a data set as OpenML's REST interface does: a description, then the ARFF file."""
-        where = self.serve(f"/data/v1/download/{data_id}/set.arff", arff)
+        """Serve a data set as OpenML's REST interface does: a description, then the ARFF file.
+
+        With `parquet`, there is a Parquet file and no ARFF file.
+        """
+        where = "" if parquet else self.serve(f"/data/v1/download/{data_id}/set.arff", arff)
+        other = self.serve(f"/datasets/{data_id}/set.pq", parquet)
         description = OPENML_DESCRIPTION.format(
             id=data_id,
             url=where,
+            parquet=other,
             md5=md5 or hashlib.md5(arff).hexdigest(),
             target=target,
             more=more,
@@ -150,6 +156,66 @@ class DataServer:
         self.serve(f"/api/v1/xml/data/{data_id}", description.encode(), kind="text/xml")
         return f"/data/v1/download/{data_id}/set.arff"
 
+    def openml_task(
+        self,
+        task_id: int,
+        data_id: int,
+        splits: bytes,
+        target: str = "class",
+        kind: str = "Supervised Classification",
+    ) -> str:
+        """Serve a task as OpenML's REST interface does: a description, then the splits."""
+        path = f"/api_splits/get/{task_id}/Task_{task_id}_splits.arff"
+        description = OPENML_TASK.format(
+            id=task_id, data_id=data_id, target=target, kind=kind, url=self.serve(path, splits)
+        )
+        self.serve(f"/api/v1/xml/task/{task_id}", description.encode(), kind="text/xml")
+        return path
+
+    def openml_suite(self, suite_id: int, tasks: Iterable[int]) -> None:
+        """Serve the list of tasks of a suite."""
+        ids = "".join(f"<oml:task_id>{task}</oml:task_id>" for task in tasks)
+        head = f'<oml:study xmlns:oml="http://openml.org/openml"><oml:id>{suite_id}</oml:id>'
+        data = "<oml:data><oml:data_id>1</oml:data_id></oml:data>"
+        body = f"{head}{data}<oml:tasks>{ids}</oml:tasks></oml:study>"
+        self.serve(f"/api/v1/xml/study/{suite_id}", body.encode(), kind="text/xml")
+
+    def openml_features(self, data_id: int, types: Mapping[str, str], ignored: str = "") -> None:
+        """Serve the types of the columns of a data set."""
+        features = "".join(
+            f"<oml:feature><oml:name>{name}</oml:name><oml:data_type>{kind}</oml:data_type>"
+            f"<oml:is_ignore>{str(name == ignored).lower()}</oml:is_ignore>"
+            "<oml:is_row_identifier>false</oml:is_row_identifier></oml:feature>"
+            for name, kind in types.items()
+        )
+        body = f'<oml:data_features xmlns:oml="http://openml.org/openml">{features}'
+        body += "</oml:data_features>"
+        self.serve(f"/api/v1/xml/data/features/{data_id}", body.encode(), kind="text/xml")
+
+
+OPENML_TASK = """<oml:task xmlns:oml="http://openml.org/openml">
+  <oml:task_id>{id}</oml:task_id>
+  <oml:task_name>Task {id}: set ({kind})</oml:task_name>
+  <oml:task_type_id>1</oml:task_type_id>
+  <oml:task_type>{kind}</oml:task_type>
+  <oml:input name="source_data">
+    <oml:data_set>
+      <oml:data_set_id>{data_id}</oml:data_set_id>
+      <oml:target_feature>{target}</oml:target_feature>
+    </oml:data_set>
+  </oml:input>
+  <oml:input name="estimation_procedure">
+    <oml:estimation_procedure>
+      <oml:id>1</oml:id>
+      <oml:type>crossvalidation</oml:type>
+      <oml:data_splits_url>{url}</oml:data_splits_url>
+      <oml:parameter name="number_repeats">1</oml:parameter>
+      <oml:parameter name="percentage"></oml:parameter>
+    </oml:estimation_procedure>
+  </oml:input>
+  <oml:input name="cost_matrix"><oml:cost_matrix></oml:cost_matrix></oml:input>
+</oml:task>
+"""
 
 OPENML_DESCRIPTION = """<oml:data_set_description xmlns:oml="http://openml.org/openml">
   <oml:id>{id}</oml:id>
@@ -160,7 +226,7 @@ OPENML_DESCRIPTION = """<oml:data_set_description xmlns:oml="http://openml.org/o
   <oml:upload_date>2014-04-06T23:21:47</oml:upload_date>
   <oml:licence>Public</oml:licence>
   <oml:url>{url}</oml:url>
-  <oml:parquet_url>http://127.0.0.1:9/datasets/set.pq</oml:parquet_url>
+  <oml:parquet_url>{parquet}</oml:parquet_url>
   <oml:file_id>{id}</oml:file_id>
   <oml:default_target_attribute>{target}</oml:default_target_attribute>
   {more}

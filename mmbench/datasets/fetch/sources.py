@@ -2,7 +2,7 @@
 
 - URL: a download with limits on the response time of the server, the total time and the file size.
 
-- OpenML: a description in XML, and an ARFF file whose MD5 is verified.
+- OpenML: a description in XML, and an ARFF or Parquet file whose MD5 is verified if it is stated.
 
 - scikit-learn: data sets in the package, or downloads by scikit-learn's ``fetch_`` functions, with
   the same limits as a download from a URL.
@@ -28,7 +28,7 @@ from contextlib import contextmanager
 from importlib.resources import as_file, files
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 from urllib.parse import unquote, urlsplit
 from xml.etree import ElementTree
 
@@ -50,8 +50,9 @@ DEFAULT_SECONDS = {SILENCE: 60.0, WHOLE: 3600.0}
 CONNECT_TIMEOUT = 10.0
 #: Number of bytes that are read from a server at a time.
 CHUNK = 2**16
-#: Maximum size of OpenML's description of a data set, in bytes.
-MOST_DESCRIPTION = 2**20
+#: Maximum size of an XML document of OpenML in bytes, and of a document with all columns of a data
+#: set.
+MOST_DESCRIPTION, MOST_FEATURES = 2**20, 2**26
 
 OPENML_SERVER = "MMBENCH_OPENML_SERVER"
 DEFAULT_SERVER = "https://www.openml.org/api/v1/xml"
@@ -93,8 +94,9 @@ def obtain(card: Card, source: Source, folder: Path, progress: bool) -> Parsed:
     if source.kind == "keel":
         return _from_keel(card, source)
     if source.kind == "openml":
-        path, label, _ = download_arff(int(source.id or 0), folder, progress, most)
-        paths, target = [path], {"target": label}
+        file = download_table(int(source.id or 0), folder, progress, most)
+        file.check_target()
+        paths, target = [file.path], {"target": file.target}
     for k, url in enumerate(source.urls):
         path = folder / f"{k}-{Path(unquote(urlsplit(url).path)).name or 'file'}"
         download(url, path, progress, most)
@@ -196,51 +198,81 @@ def looks_like_html(path: Path) -> bool:
 # OpenML
 
 
-def download_arff(
-    data_id: int, folder: Path, progress: bool, most: int
-) -> tuple[Path, str, tuple[str, ...]]:
-    """Download an ARFF file of OpenML; return its path, target and columns to exclude."""
+class TableFile(NamedTuple):
+    """File of a table, with what OpenML states about the columns."""
+
+    path: Path
+    #: Default target: a column, several columns separated by commas, or empty. None for a table
+    #: that is not on OpenML.
+    target: str | None = None
+    #: Columns that are no features: row names, and columns that OpenML declares as ignored.
+    ignored: tuple[str, ...] = ()
+
+    def check_target(self) -> None:
+        """Raise SourceError if the default target is not a single column."""
+        if not self.target or "," in self.target:
+            raise SourceError(f"the target must be a single column, got {self.target!r}")
+
+
+class OpenMLAnswer:
+    """OpenML's answer, of at most `most` bytes, to a request such as ``data/31``.
+
+    `folder` is a temporary folder.
+
+    Raises SourceError, and NoAnswer if the server cannot be reached.
+    """
+
+    def __init__(self, request: str, folder: Path, most: int = MOST_DESCRIPTION):
+        url = f"{os.environ.get(OPENML_SERVER, DEFAULT_SERVER)}/{request}"
+        path = folder / "answer.xml"
+        try:
+            download(url, path, False, most)
+        except SourceError as error:
+            if "HTTP 412" in str(error):  # OpenML's response to an unknown number
+                raise SourceError("does not exist") from error
+            raise type(error)(str(error).removeprefix(f"{url}: ")) from error
+        with converted(NO_DESCRIPTION, ElementTree.ParseError, to=SourceError):
+            self.root = ElementTree.parse(path).getroot()
+        path.unlink()  # the next answer has the same path
+
+    def texts(self, tag: str) -> list[str]:
+        """Return the texts of the elements `tag`, without empty texts."""
+        found = ((part.text or "").strip() for part in self.root.iter(f"{OPENML}{tag}"))
+        return list(filter(None, found))
+
+    def text(self, tag: str) -> str:
+        """Return the text of the first element `tag`; raise SourceError if there is none."""
+        if not (found := self.texts(tag)):
+            raise SourceError(NO_DESCRIPTION)
+        return found[0]
+
+
+@contextmanager
+def of_openml(name: str) -> Iterator[None]:
+    """Context manager: begin the message of a SourceError with the `name` of what was asked for."""
     try:
-        url, stated, target, ignored = _described(data_id, folder / "description.xml")
-        path = folder / "data.arff"
+        yield
+    except SourceError as error:
+        raise type(error)(f"OpenML {name}: {error}") from error
+
+
+def download_table(data_id: int, folder: Path, progress: bool, most: int) -> TableFile:
+    """Download the file of an OpenML data set: ARFF or, if OpenML has no ARFF file, Parquet."""
+    with of_openml(f"data set {data_id}"):
+        answer = OpenMLAnswer(f"data/{data_id}", folder)
+        arff, path = answer.texts("url"), folder / "data"
+        url = arff[0] if arff else answer.text("parquet_url")
         download(url, path, progress, most)
         with path.open("rb") as file:
             md5 = hashlib.file_digest(file, "md5").hexdigest()
-        if stated not in (None, md5):
+        stated = answer.texts("md5_checksum") if arff else []  # the MD5 of the ARFF file
+        if stated and stated[0] != md5:
             raise SourceError(f"{url}: the MD5 differs from the MD5 stated by OpenML")
-    except SourceError as error:
-        raise type(error)(f"OpenML data set {data_id}: {error}") from error
-    return path, target, ignored
-
-
-def _described(data_id: int, path: Path) -> tuple[str, str | None, str, tuple[str, ...]]:
-    """Return the URL, MD5 (or None), target and columns to exclude of an OpenML data set.
-
-    The columns to exclude are the row names and the columns that OpenML declares as ignored.
-    """
-    url = f"{os.environ.get(OPENML_SERVER, DEFAULT_SERVER)}/data/{data_id}"
-    try:
-        download(url, path, False, MOST_DESCRIPTION)
-    except SourceError as error:
-        if "HTTP 412" in str(error):  # OpenML's response to an unknown data set number
-            raise SourceError("Unknown dataset") from error
-        raise type(error)(str(error).removeprefix(f"{url}: ")) from error
-    with converted(NO_DESCRIPTION, ElementTree.ParseError, to=SourceError):
-        root = ElementTree.parse(path).getroot()
-
-    def texts(tag: str) -> list[str]:
-        return [(part.text or "").strip() for part in root.findall(f"{OPENML}{tag}") if part.text]
-
-    tags = ("url", "md5_checksum", "default_target_attribute")
-    location, md5, target = (next(iter(texts(tag)), None) for tag in tags)
-    if location is None:
-        raise SourceError(NO_DESCRIPTION)
-    if not target or "," in target:
-        raise SourceError(f"the target must be a single column, got {target!r}")
-    stated = [*texts("row_id_attribute"), *texts("ignore_attribute")]
-    rows = csv.reader(stated, quotechar="'", skipinitialspace=True)  # a name may contain commas
+    others = [*answer.texts("row_id_attribute"), *answer.texts("ignore_attribute")]
+    rows = csv.reader(others, quotechar="'", skipinitialspace=True)  # a name may contain commas
     names = dict.fromkeys(name.strip(" \t\n'\"") for row in rows for name in row)
-    return location, md5, target, tuple(filter(None, names))
+    target = next(iter(answer.texts("default_target_attribute")), "")
+    return TableFile(path, target, tuple(filter(None, names)))
 
 
 # scikit-learn

@@ -1,0 +1,212 @@
+"""Tasks and suites of OpenML, from a server, from the store and from a mirror."""
+
+from __future__ import annotations
+
+import io
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+from helpers.data_server import HTML, DataServer, files_in
+
+import mmbench
+from mmbench.commands.dry_run import dry_run
+from mmbench.config.read import config_of, load_config
+from mmbench.datasets import DatasetRef, dataset_hash, load_dataset
+from mmbench.errors import UserError
+
+ROWS = [(k, 0 if k % 3 else k, "ab"[k % 2]) for k in range(12)]
+HEAD = "@relation r\n@attribute x real\n@attribute z real\n@attribute kind {a,b}\n@data\n"
+DENSE = HEAD + "".join(f"{x},{z},{kind}\n" for x, z, kind in ROWS)
+SPARSE = HEAD + "".join(
+    "{" + ",".join(f"{k} {v}" for k, v in enumerate(row) if v not in (0, "a")) + "}\n"
+    for row in ROWS
+)
+#: Both row orders of attributes, and both cases of the key words, are used by OpenML.
+SPLIT_HEADS = {
+    "TRAIN,{row},{repeat},{fold}": "@relation s\n\n@attribute type {TRAIN,TEST}\n"
+    "@attribute rowid numeric\n@attribute repeat numeric\n@attribute fold numeric\n\n@data\n",
+    "TRAIN,{row},{fold},{repeat}": "@RELATION s\n\n@ATTRIBUTE type {TRAIN,TEST} \n"
+    "@ATTRIBUTE rowid STRING \n@ATTRIBUTE fold INTEGER \n@ATTRIBUTE repeat INTEGER \n\n@DATA \n",
+}
+LINE, SPLIT_HEAD = next(iter(SPLIT_HEADS.items()))
+TASK = DatasetRef("t", "openml_task:31")
+
+
+def splits(n_rows: int = 12, line: str = LINE) -> bytes:
+    """Two repeats of three folds; row r is tested in fold r % 3, and then in fold r // 4."""
+    lines = []
+    for repeat, of_row in enumerate((lambda r: r % 3, lambda r: r // 4)):
+        for fold in range(3):
+            for row in reversed(range(n_rows)):
+                one = line.format(row=row, repeat=repeat, fold=fold)
+                lines.append(one.replace("TRAIN", "TEST") if of_row(row) == fold else one)
+    return (SPLIT_HEADS[line] + "\n".join(lines)).encode()
+
+
+def parquet() -> bytes:
+    pytest.importorskip("pyarrow", reason="the extra parquet is not installed")
+    frame = pd.DataFrame(ROWS, columns=["x", "z", "kind"]).astype({"kind": "category"})
+    frame.to_parquet(content := io.BytesIO())
+    return content.getvalue()
+
+
+@pytest.fixture
+def task(server: DataServer) -> DataServer:
+    """A server with task 31, whose data set 7 has another default target."""
+    server.openml(7, DENSE.encode(), target="x,z")
+    server.openml_task(31, 7, splits(), target="kind")
+    return server
+
+
+def test_a_task_is_data_target_and_splits(task: DataServer, store: Path, tmp_path: Path):
+    data = load_dataset(TASK, store=store)
+    assert data.X.tolist() == [[x, z] for x, z, _ in ROWS]
+    assert data.y.tolist() == [kind for *_, kind in ROWS]
+    tests = [test.tolist() for _, test in data.predefined]
+    assert tests[:3] == [[0, 3, 6, 9], [1, 4, 7, 10], [2, 5, 8, 11]]
+    assert tests[3:] == [[0, 1, 2, 3], [4, 5, 6, 7], [8, 9, 10, 11]]
+    assert all(sorted([*train, *test]) == [*range(12)] for train, test in data.predefined)
+    assert files_in(store / "openml") == ["7.arff", "7.json", "task_31.arff", "task_31.json"]
+    task.answers.clear()
+    places = {"store": tmp_path / "other", "mirror": store, "allow_network": False}
+    assert load_dataset(TASK, **places).content_hash == data.content_hash
+    assert dataset_hash(TASK, **places) == data.content_hash
+    (store / "openml" / "task_31.arff").write_bytes(splits().replace(b"TEST,0,0", b"TRAIN,0,0"))
+    assert dataset_hash(TASK, **places) != data.content_hash
+    with pytest.raises(UserError, match="openml_task:31: not in the store or the mirror"):
+        load_dataset(TASK, store=tmp_path / "other", allow_network=False)
+
+
+@pytest.mark.parametrize("line", SPLIT_HEADS)
+@pytest.mark.parametrize("form", ["dense", "sparse", "parquet"])
+def test_all_formats_of_openml_are_the_same_data(task: DataServer, store: Path, form, line):
+    plain = load_dataset(TASK, store=store / "plain")
+    if form == "parquet":
+        task.openml(7, b"", parquet=parquet())
+    else:
+        task.openml(7, {"dense": DENSE, "sparse": SPARSE}[form].encode())
+    task.openml_task(31, 7, splits(line=line), target="kind")
+    data = load_dataset(TASK, store=store)
+    assert (data.X == plain.X).all() and (data.y == plain.y).all()
+    for one, other in zip(data.predefined, plain.predefined, strict=True):
+        assert all(map(np.array_equal, one, other))
+    task.answers.clear()
+    assert load_dataset(TASK, store=store).content_hash == data.content_hash
+
+
+def test_the_splits_follow_rows_that_are_left_out(task: DataServer, store: Path):
+    task.openml(7, DENSE.replace("1,0,b\n", "1,0,?\n", 1).encode())
+    data = load_dataset(
+        DatasetRef("t", "openml_task:31", options=(("unlabelled", "drop"),)), store=store
+    )
+    assert len(data.y) == 11
+    tests = [data.rows[test].tolist() for _, test in data.predefined]
+    assert tests[1:4] == [[4, 7, 10], [2, 5, 8, 11], [0, 2, 3]]
+
+
+WRONG = {
+    "is a task of Supervised Regression": {"kind": "Supervised Regression"},
+    r"Task_31_splits\.arff: not a file of splits": {"splits": HTML},
+    "row 24, but the table has 12 rows": {"splits": splits(24)},
+    "'nope'": {"target": "nope"},
+    "not in OpenML's format": {"data_id": ""},
+}
+
+
+@pytest.mark.parametrize("reason", WRONG)
+def test_a_task_that_cannot_be_used_is_one_line(task: DataServer, store: Path, reason: str):
+    given = {"data_id": 7, "splits": splits(), "target": "kind"} | WRONG[reason]
+    task.openml_task(31, **given)
+    with pytest.raises(UserError, match=rf"^openml_task:31: .*{reason}"):
+        load_dataset(TASK, store=store)
+    del task.answers["/api/v1/xml/task/31"]
+    with pytest.raises(UserError, match=r"^openml_task:32: OpenML task 32: "):
+        load_dataset(DatasetRef("t", "openml_task:32"), store=store)
+
+
+@pytest.mark.parametrize("facts", ["[]", '{"data": "7", "target": "kind"}', "nonsense"])
+def test_a_damaged_task_of_a_mirror_is_one_line(tmp_path: Path, facts: str):
+    (tmp_path / "openml").mkdir()
+    (tmp_path / "openml" / "task_31.arff").write_bytes(splits())
+    (tmp_path / "openml" / "task_31.json").write_text(facts)
+    with pytest.raises(UserError, match=r"^openml_task:31: .*task_31\.json: "):
+        load_dataset(TASK, store=tmp_path / "store", mirror=tmp_path, allow_network=False)
+
+
+def config(**entry: object) -> dict:
+    machines, protocol = {"lda": {}}, {"test": "predefined"}
+    return {"name": "own", "datasets": [entry], "protocol": protocol, "machines": machines}
+
+
+@pytest.mark.parametrize(
+    ("entry", "reason"),
+    [
+        ({"openml": 31}, "no predefined splits"),
+        ({"openml_task": 31, "openml": 7}, "give only one of openml and openml_task"),
+        ({"openml_task": 31, "target": "x"}, "the task defines target; remove target"),
+        ({"openml_task": 0}, "greater than or equal to 1"),
+        ({"openml_suite": 99, "target": "x"}, "the task defines target; remove target"),
+        ({"openml_suite": 99, "name": "cc"}, "a suite has several data sets; remove name"),
+    ],
+)
+def test_keys_that_contradict_a_task_are_refused(entry: dict, reason: str):
+    with pytest.raises(UserError, match=reason):
+        config_of(config(**entry), Path("c.yaml"))
+
+
+def test_an_experiment_runs_the_splits_of_a_task(task: DataServer, store: Path, tmp_path: Path):
+    results, own = tmp_path / "results", config(openml_task=31)
+    [first] = mmbench.run(own, results=results, store=store)
+    assert (first.done, first.exit_code) == (6, 0)
+    assert mmbench.load(results / "own")["dataset"].unique().tolist() == ["openml_task_31"]
+    task.answers.clear()
+    own["protocol"]["repeats"] = 2
+    [again] = mmbench.run(own, results=results, store=store)
+    assert (again.done, again.reused, again.exit_code) == (0, 2, 0)
+
+
+@pytest.fixture
+def suite(task: DataServer) -> DataServer:
+    """Suite 99 of two tasks that can be used, one with text, and one of regression."""
+    types = {"x": "numeric", "z": "string", "kind": "nominal"}
+    task.openml_features(7, types, ignored="z")
+    task.openml_features(8, types)
+    task.openml_task(32, 7, splits(), target="kind")
+    task.openml_task(40, 8, splits(), target="kind")
+    task.openml_task(41, 9, splits(), target="x", kind="Supervised Regression")
+    task.openml_suite(99, [31, 40, 32, 41])
+    return task
+
+
+def test_an_experiment_runs_the_tasks_of_a_suite_that_fit(
+    suite: DataServer, store: Path, tmp_path: Path, capsys
+):
+    own, places = config(openml_suite=99, drop=["z"]), {"store": store}
+    with pytest.raises(UserError, match="openml_suite:99: not in the store or the mirror"):
+        dry_run(own, tmp_path, **places)
+    for done, reused in ((12, 0), (0, 12)):
+        [outcome] = mmbench.run(own, results=tmp_path, **places)
+        assert (outcome.done, outcome.reused, outcome.exit_code) == (done, reused, 0)
+        others = "task 40 (text in column 'z'), task 41 (Supervised Regression)"
+        assert f"openml_suite:99: left out: {others}\n" in capsys.readouterr().err
+        suite.answers.clear()
+    assert "own: 12 jobs, 12 of them stored" in dry_run(own, tmp_path, **places)
+    kept = load_config(tmp_path / "own" / "experiment.yaml").datasets
+    assert [(e.openml_task, e.table.drop) for e in kept] == [(31, ("z",)), (32, ("z",))]
+    own["datasets"].append({"openml_task": 32})
+    with pytest.raises(UserError, match="openml_task_32"):
+        mmbench.run(own, results=tmp_path, **places)
+
+
+@pytest.mark.parametrize(
+    ("tasks", "reason"),
+    [([], "has no tasks"), ([41], "left out: task 41"), ([50], "OpenML task 50: .*HTTP 404")],
+)
+def test_a_suite_without_a_task_that_fits_is_one_line(
+    suite: DataServer, store: Path, tasks: list[int], reason: str
+):
+    suite.openml_suite(99, tasks)
+    with pytest.raises(UserError, match=f"^openml_suite:99: .*{reason}"):
+        mmbench.run(config(openml_suite=99), store=store)
