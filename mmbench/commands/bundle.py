@@ -22,7 +22,7 @@ from zipfile import ZIP_DEFLATED, ZipFile, ZipInfo
 import mmbench
 from mmbench.commands.cite import entries_of
 from mmbench.config.files import config_files, parse_yaml, read_text, yaml_class
-from mmbench.errors import UserError, converted
+from mmbench.errors import UserError, converted, listed
 from mmbench.jobs.disk import write_output
 from mmbench.jobs.store import CONFIG
 from mmbench.machines import MACHINES, alias_of
@@ -94,7 +94,7 @@ def write_folders(experiments: Sequence[Results], target: Path) -> str:
             folder.mkdir(parents=True, exist_ok=True)
         for name, content in files.items():
             put(folder / name, partial(_content, content), "cannot be written")
-    return f"{len(experiments)} experiments written to {target}"
+    return f"{listed([one.name for one in experiments])}: written to {target}"
 
 
 def write_bundle(experiments: Sequence[Results], target: Path) -> str:
@@ -128,7 +128,7 @@ def write_bundle(experiments: Sequence[Results], target: Path) -> str:
                 archive.writestr(info, content, ZIP_DEFLATED)
 
     put(target, write, "cannot be written")
-    return f"{len(experiments)} experiments written to {target}"
+    return f"{listed([*settings])}: written to {target}"
 
 
 def _settings(results: Results) -> dict[str, Any]:
