@@ -61,7 +61,7 @@ Files = dict[str, bytes]
 
 
 def put(path: Path, write: Callable[[IO[bytes]], object], problem: str) -> None:
-    """Write a file that the user names; raise UserError with `problem` if this fails."""
+    """Write a file with a name of the user; raise UserError with `problem` if this fails."""
     if not path.name:
         raise UserError(f"{path}: {problem}: it is a folder")
     with converted(f"{path}: {problem}", OSError):
@@ -132,9 +132,7 @@ def write_bundle(experiments: Sequence[Results], target: Path) -> str:
 
 
 def _settings(results: Results) -> dict[str, Any]:
-    """Return the portable configuration of results, by default of mmbench's experiment with the
-    same name.
-    """
+    """Return the portable configuration of results; without one, mmbench's of the same name."""
     from mmbench.config.bundled import portable  # imports libraries that tables do not need
 
     places = [results.folder / SETTINGS, results.folder / CONFIG]
@@ -167,7 +165,7 @@ def _commits(experiments: Iterable[Results]) -> list[str]:
 
 
 def _versions(experiments: Iterable[Results]) -> str:
-    """Return a requirements file with the versions that most records state, others as comments."""
+    """Return a requirements file: per package the most frequent version, others as comments."""
     found: dict[str, Counter[str]] = {}
     pythons = Counter[str]()
     for one in experiments:
