@@ -19,8 +19,8 @@ from mmbench.errors import BeyondLimit, NotEnoughMemory
 #: most MOST_CACHE_BYTES bytes.
 FREE_SHARE, MOST_CACHE_BYTES = 0.125, 1e9
 
-#: The free memory is read, which takes two milliseconds, only for trainings that need more than
-#: LEAST_CHECKED_BYTES bytes.
+#: Reading the free memory takes two milliseconds, so it is read only for trainings that need more
+#: than LEAST_CHECKED_BYTES bytes.
 LEAST_CHECKED_BYTES = 2**28
 
 #: Advice in the message about a training that does not fit into memory.

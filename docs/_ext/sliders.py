@@ -7,6 +7,7 @@ is -1, 0 and 1, the certificate and a quantity of each fit; ``_static/sliders.js
 from __future__ import annotations
 
 import json
+import warnings
 from collections.abc import Callable, Iterator
 from functools import cache, partial
 from typing import Any, NamedTuple
@@ -16,6 +17,7 @@ from contourpy import contour_generator
 from docutils import nodes
 from numpy.typing import NDArray
 from pictures import classes, strips
+from sklearn.exceptions import ConvergenceWarning
 from sphinx.application import Sphinx
 from sphinx.util.docutils import SphinxDirective
 
@@ -126,7 +128,9 @@ MACHINES = {
 def frame(shown: Shown, value: float, kernel: str, X: NDArray, y: NDArray) -> dict[str, Any]:
     """Train a machine, and return its lines and the facts below the picture."""
     own = {"kernel": kernel, "gamma": 0.3, shown.parameter: value}
-    machine = shown.machine(**own).fit(X, y)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)  # the page shows gap and status
+        machine = shown.machine(**own).fit(X, y)
     f, fit = machine.decision_function(X), machine.fits_[0]
     size = GRID[kernel]
     axes = [np.linspace(low, high, size) for low, high in zip(*corners(X), strict=True)]

@@ -22,7 +22,7 @@ from zipfile import ZIP_DEFLATED, ZipFile, ZipInfo
 import mmbench
 from mmbench.commands.cite import entries_of
 from mmbench.config.files import config_files, parse_yaml, read_text, yaml_class
-from mmbench.errors import UserError, converted
+from mmbench.errors import UserError, converted, listed
 from mmbench.jobs.disk import write_output
 from mmbench.jobs.store import CONFIG
 from mmbench.machines import MACHINES, alias_of
@@ -61,7 +61,7 @@ Files = dict[str, bytes]
 
 
 def put(path: Path, write: Callable[[IO[bytes]], object], problem: str) -> None:
-    """Write a file that the user names; raise UserError with `problem` if this fails."""
+    """Write a file with a name of the user; raise UserError with `problem` if this fails."""
     if not path.name:
         raise UserError(f"{path}: {problem}: it is a folder")
     with converted(f"{path}: {problem}", OSError):
@@ -94,7 +94,7 @@ def write_folders(experiments: Sequence[Results], target: Path) -> str:
             folder.mkdir(parents=True, exist_ok=True)
         for name, content in files.items():
             put(folder / name, partial(_content, content), "cannot be written")
-    return f"{len(experiments)} experiments written to {target}"
+    return f"{listed([one.name for one in experiments])}: written to {target}"
 
 
 def write_bundle(experiments: Sequence[Results], target: Path) -> str:
@@ -128,13 +128,11 @@ def write_bundle(experiments: Sequence[Results], target: Path) -> str:
                 archive.writestr(info, content, ZIP_DEFLATED)
 
     put(target, write, "cannot be written")
-    return f"{len(experiments)} experiments written to {target}"
+    return f"{listed([*settings])}: written to {target}"
 
 
 def _settings(results: Results) -> dict[str, Any]:
-    """Return the portable configuration of results, by default of mmbench's experiment with the
-    same name.
-    """
+    """Return the portable configuration of results; without one, mmbench's of the same name."""
     from mmbench.config.bundled import portable  # imports libraries that tables do not need
 
     places = [results.folder / SETTINGS, results.folder / CONFIG]
@@ -167,7 +165,7 @@ def _commits(experiments: Iterable[Results]) -> list[str]:
 
 
 def _versions(experiments: Iterable[Results]) -> str:
-    """Return a requirements file with the versions that most records state, others as comments."""
+    """Return a requirements file: per package the most frequent version, others as comments."""
     found: dict[str, Counter[str]] = {}
     pythons = Counter[str]()
     for one in experiments:

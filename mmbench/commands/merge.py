@@ -1,7 +1,7 @@
-"""``mmbench merge``: join the records of one experiment that was run in parts.
+"""``mmbench merge``: collect the records of one experiment that was run in parts.
 
-The files of records are copied as they are, so that their seals and hashes are kept. Records are
-only added, and each is complete, so that an interrupted merge continues when it is repeated.
+Files of records are copied unchanged, with their seals and hashes. Records are only added, and each
+record is complete, so that an interrupted merge can be repeated.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ class Merged:
     added : int
         Number of records that this merge added to the folder.
     equal : int
-        Number of records that several parts have with equal results; the first part's is kept.
+        Number of records that are left out because an earlier part has an equal result.
     done, planned : int
         Number of jobs with a result in the folder, and number of jobs of the experiment.
     """
@@ -69,7 +69,7 @@ class JobResult(NamedTuple):
 
     @classmethod
     def of(cls, record: Content) -> JobResult:
-        """Return the outcome in a record."""
+        """Return the result in a record."""
         job, split = record["job"], record.get("split") or {}
         machine, place = job.get("variant") or job["machine"], job["split"]
         at = f"repeat {place['repeat'] + 1} fold {place['fold'] + 1}"
@@ -78,7 +78,7 @@ class JobResult(NamedTuple):
         return cls(is_done(record), text, record["metrics"], chosen, split.get("digest"))
 
     def differences(self, other: JobResult) -> list[str]:
-        """Return the names of the fields that differ, of two jobs with a result."""
+        """Return the names of the fields in which two results differ, except `done` and `at`."""
         return [n for n in self._fields[2:] if getattr(self, n) != getattr(other, n)]
 
 
@@ -106,18 +106,18 @@ def merge(
     first: bool = False,
     say: Say = to_stderr,
 ) -> list[Merged]:
-    """Join results folders of the same experiments, run in parts on several computers.
+    """Merge results folders of experiments that were run in parts, for example on two computers.
 
     Parameters
     ----------
     *results : path
         Results folders of experiments, or folders that contain results folders.
     output : path
-        Folder in which a results folder per experiment is made or continued. A run with
-        ``results=output`` continues it.
+        Folder with one results folder per experiment, new or from an earlier merge. A run with
+        ``results=output`` computes missing records.
     first : bool, default=False
-        Whether the record of the first folder is used if two folders have different results of the
-        same job. By default, different results are an error.
+        If two folders have different results of one job: whether to keep the record of the folder
+        that is given first. By default, different results are an error.
     say : callable
         Called with messages for the user.
 
@@ -129,8 +129,8 @@ def merge(
     Raises
     ------
     UserError
-        If the parts are not of one experiment, or have different results of the same job. Nothing
-        is written then.
+        If parts of one name are different experiments, or have different results of one job.
+        Nothing is written.
     """
     target = Path(output)
     folders = [folder for path in results for folder in folders_in(Path(path))]
@@ -177,7 +177,7 @@ def _part(folder: Path, say: Say) -> Part:
 
 
 def _check(parts: Sequence[Part]) -> None:
-    """Raise UserError if parts are not of one experiment; the message names what differs."""
+    """Raise UserError with the first difference if parts are of different experiments."""
     start = parts[0]
     for part in parts[1:]:
         both = f"{start.folder} and {part.folder}"

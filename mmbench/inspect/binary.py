@@ -10,10 +10,9 @@ Each feasible point of the dual problem gives a lower bound on the optimal objec
 `mmbench.inspect.losses`. An intercept with a penalty is the weight of an additional feature, which
 is constant.
 
-The objective of a model can be far from the optimal value even if the decision values or the
-predicted labels of the model are nearly optimal. The solver libsvm stops if the optimality
-conditions are satisfied to within a tolerance. When libsvm stops, the relative duality gap may be
-0.9 although all predicted labels agree with the optimal solution.
+The objective can be far from the optimum although decision values and labels are nearly optimal.
+libsvm stops if the optimality conditions hold to within a tolerance; the relative duality gap may
+then be 0.9 although all labels agree with the optimal solution.
 """
 
 from __future__ import annotations
@@ -85,8 +84,8 @@ def certificate_row(
 ) -> dict[str, Any]:
     """Return the row of one binary problem in the result of `mmbench.certify`.
 
-    The dict `model` contains the columns that depend only on the model, `f` contains the model's
-    decision values, and `own` is the lower bound from the model's dual variables.
+    `model` contains the columns that depend only on the model, `own` is the lower bound from its
+    dual variables, and `f` contains its decision values.
     """
     changed = np.count_nonzero((optimum.f > 0) != (f > 0)) if len(pair) > 1 else np.nan
     return {

@@ -107,8 +107,8 @@ LOSSES = {
 def feasible(loss: Loss, y: NDArray, C: NDArray, f: NDArray, free_intercept: bool) -> NDArray:
     """Return the dual variables that a smooth loss has at the decision values f.
 
-    With a free intercept, they are changed such that they sum to 0: a signed loss has smaller
-    variables in the class with the larger sum, and other losses have another intercept.
+    With a free intercept, the dual variables must sum to 0. For a signed loss, the variables of the
+    class with the larger sum are reduced; for other losses, the intercept is changed.
     """
     u = C * loss.slope(y, f)
     if not free_intercept:

@@ -37,8 +37,8 @@ KNOWN |= dict.fromkeys(["LogisticRegression", "LogisticRegressionCV"], "log_loss
 RIDGE = ["Ridge", "RidgeCV", "RidgeClassifier", "RidgeClassifierCV"]
 KNOWN |= dict.fromkeys(RIDGE, "squared_error")
 
-#: Maximum relative difference between the stored objective of a machine of mmbench and the
-#: objective recomputed from the training data.
+#: Maximum relative difference between the stored and the recomputed objective of a machine of
+#: mmbench.
 OBJECTIVE_TOLERANCE = 1e-3
 
 #: Maximum difference between the decision values of a machine of mmbench before and after a new
@@ -202,8 +202,8 @@ def validated(
 
 
 def _check_fit(fit: Any, objective: float, optimum: float) -> None:
-    """Raise UserError if a recomputed objective differs from the objective that the training
-    stored, or if the optimum is below the lower bound that the training stored.
+    """Raise UserError if the objective differs from the stored objective, or if the optimum is
+    below the stored bound.
     """
     pair, remedy = f"{fit.pair[0]} / {fit.pair[1]}", f"{_REMEDY} with their weights, and a machine"
     problem = f"the optimum of {pair} was {fit.bound:g} in training and is {optimum:g}"

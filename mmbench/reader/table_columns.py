@@ -1,7 +1,7 @@
-"""The feature columns of a table: a chain of steps decides how each is read, and reads new rows.
+"""The feature columns of a table: a chain of steps decides how each column is read.
 
-Each step of the chain sees one column, and accepts or rejects it. The decision, a `TableColumns`,
-converts the rows of the table, and later the rows that a fitted model predicts.
+Each step accepts or rejects a column; the first step that accepts it decides. The result, a
+`TableColumns`, converts the rows of the table, and later the rows that a fitted model predicts.
 """
 
 from __future__ import annotations

@@ -65,7 +65,7 @@ DECIMAL_COMMA = re.compile(r"\s*[+−-]?[0-9]+,([0-9]{1,2}|[0-9]{4,})\s*")
 
 @dataclass(frozen=True)
 class UserTable:
-    """A user's table: features, labels, and what was noticed while they were read."""
+    """A user's table: features, labels, and possible faults."""
 
     #: Features, shape (n_samples, n_features): numbers, then category codes. Missing values are
     #: NaN. A file that is too large for a dense array gives a sparse `csr_array`.

@@ -65,7 +65,7 @@ def whole(parts, tmp_path_factory):
 @pytest.fixture(scope="module")
 def bundle(whole, tmp_path_factory):
     path = tmp_path_factory.mktemp("bundle") / "out.zip"
-    assert typed("export", whole, "--bundle", path) == f"1 experiments written to {path}\n"
+    assert typed("export", whole, "--bundle", path) == f"{NAME}: written to {path}\n"
     return path
 
 

@@ -1,7 +1,7 @@
 """One-vs-one training: a plan of all pairs of classes, their threads and their time.
 
-The way of a training: `fit` of the estimator > `train_pairs` > `train_pair` > `train` of the
-machine > solver.
+Order of the calls: `fit` of the estimator, `train_pairs`, `train_pair`, `train` of the machine,
+solver.
 """
 
 from __future__ import annotations
@@ -92,8 +92,7 @@ def train_pairs(
         for k in range(n_pairs):
             turns = -(-(n_pairs - k) // at_a_time)
             share = None if machine.time_limit is None else (time, turns)
-            # unless callbacks watch, joblib calls a module-level function, which can run on a
-            # cluster
+            # without callbacks, joblib calls a module-level function, which can run on a cluster
             yield (
                 delayed(train_watched)(k, share)
                 if watched

@@ -1,11 +1,11 @@
 """SVMs of all pairs of many classes, trained and certified in one compiled call per class.
 
-A pair takes the steps of `mmbench.solvers.svm_dual.smo`. With few rows per pair, most of the
-time of separate trainings is spent outside these steps. Two classes share the kernel values of one
-class with the other pairs, so that each kernel value is computed once. A pair whose certificate is
-not within the tolerances, or that needs Newton steps, is left to the separate training.
+Each pair is solved by the steps of `mmbench.solvers.svm_dual.smo`. With few rows per pair, separate
+trainings spend most of their time outside these steps, and compute kernel values of a class once
+per pair; here each kernel value is computed once. A pair is trained separately if its certificate
+exceeds the tolerances, or if it needs Newton steps.
 
-`benchmarks/results/peers.csv`, task ``classes``, compares the CPU times with those of SVC.
+Benchmark: task ``classes`` in `benchmarks/results/peers.csv`, CPU times relative to SVC.
 """
 
 from __future__ import annotations
@@ -49,9 +49,9 @@ def solve_pairs(
 ) -> ManyPairs:
     """Solve the SVMs of all pairs of classes.
 
-    `labels` are class indices. `tol` has one KKT tolerance per pair; the tolerance of the relative
-    duality gap is `gap_factor` times `tol`. With `lazy`, ``rbf`` kernel values are computed from
-    differences of features.
+    `labels` are class indices. `tol` has one tolerance of the KKT conditions per pair; the
+    tolerance of the relative duality gap is `gap_factor` times `tol`. If `lazy`, ``rbf`` kernel
+    values are computed from differences of features.
     """
     rows = np.argsort(labels, kind="stable")
     ends = np.append(0, np.cumsum(np.bincount(labels)))
@@ -89,7 +89,7 @@ class _Values:
         self.gamma, self.rows = kernel.gamma, None if lazy else KernelRows(kernel, X)
 
     def between(self, first: int, last: int, end: int) -> NDArray:
-        """Return the values between the rows from `first` to `last` and from `first` to `end`."""
+        """Return the kernel values of the rows `first` to `last` with the rows `first` to `end`."""
         if self.rows is not None:
             return self.rows.take(slice(first, last)).values(self.rows.take(slice(first, end)))
         block = LazyGram(
@@ -114,7 +114,7 @@ def _judged(
     tol: NDArray,
     gap_tolerance: NDArray,
 ) -> ManyPairs:
-    """Compute the certificates, as `PiecewiseQP.solution` does, and which pairs are solved."""
+    """Compute the certificates as in `PiecewiseQP.solution`, and decide which pairs are solved."""
     (u, decision, y, root), first, n = solutions, starts[:-1], np.diff(starts)
     f, total = decision + np.repeat(bias, n), partial(np.add.reduceat, indices=first)
     quadratic = np.maximum(0.5 * total(u * decision), 0.0)
@@ -149,9 +149,9 @@ def solve_class(
 ):
     """Solve the SVMs of class i and each later class by pairwise steps.
 
-    `block` are the kernel values between class i and class i and all later classes. `squares` are
-    the values within each class, one class after the other. `rows` are the original indices of the
-    rows, which determine the order of the rows of a pair.
+    `block` contains the kernel values of class i with itself and all later classes. `squares`
+    contains the kernel values within each class, one class after the other. The original row
+    indices `rows` determine the order of the rows of a pair.
     """
     n_i, at = block.shape[0], 0
     for j in range(i + 1, ends.shape[0] - 1):
