@@ -224,15 +224,16 @@ def easy(
     ),
     all_machines: bool = flag("--all", "Run all machines, which takes many times as long."),
     show: bool = flag("--show", "Print the experiment as YAML, as a template, and run nothing."),
-    save: Path | None = option("FILE", "Train the best machine again and write it (.joblib)."),
+    save: Path | None = option(
+        "FILE", "Train the best machine by --metric again and write it (.joblib)."
+    ),
     calibrate: str | None = option("METHOD", "Save with probabilities: sigmoid or isotonic."),
 ) -> None:
     """Compare machines on a table of your own data.
 
     Max-margin machines are compared with linear classifiers, gradient boosting and a random forest
-    by cross-validation with five folds; machines with a kernel use at most 1000 training rows per
-    fold, and their names say so. --show prints all
-    settings.
+    by cross-validation with five folds. Machines with a kernel use at most 1000 training rows per
+    fold, and the random forest at most 5000; their names say so. --show prints all settings.
     """
     from mmbench.commands import easy as command
     from mmbench.commands.refit import check_file, refit, write

@@ -185,8 +185,10 @@ def findings(folder: Path) -> Iterator[str]:
     (found,) = read_results([folder])
     hits: Counter[str] = Counter()
     accuracies: dict[str, list[float]] = {}
+    sizes: dict[str, int] = {}
     for key in found.by_cell:
         accuracies[key.machine] = [row.accuracy_pct for row in found.counted(key)]
+        sizes[key.machine] = max((row.n_train for row in found.counted(key)), default=0)
         matrix = found.confusion(key)
         for k, (label, row) in enumerate(matrix.items()):
             hits[label] += row[k] if key.machine != "majority" else 0
@@ -198,7 +200,7 @@ def findings(folder: Path) -> Iterator[str]:
         error = stdev(gains) / len(gains) ** 0.5
         words = "more rows help" if mean(gains) > 2 * error else "no sign that more rows help"
         yield (
-            f"SVM with {KERNEL_ROWS // 4} and with {KERNEL_ROWS} rows: {mean(few):.1f} and "
+            f"SVM with {sizes[QUARTER]} and with {sizes['svm']} rows: {mean(few):.1f} and "
             f"{mean(more):.1f} % correct; {words} (--set machines.svm.max_train=N)"
         )
 
@@ -306,7 +308,11 @@ def _for_classes(config: Config, y: NDArray, say: Say) -> Config:
         if not isinstance(most, int) or most >= n_train or rarest * most / n_train >= inner + 1:
             return limited
         sizes.append(max(inner, -(-most // len(kept))))
-        return limited.model_copy(update={"max_train": {"per_class": sizes[-1]}})
+        update: dict[str, Any] = {"max_train": {"per_class": sizes[-1]}}
+        if hasattr(limited, "label"):  # a machine, whose label ends with the number of rows
+            label = str(limited.label).removesuffix(f"{most} rows")
+            update["label"] = f"{label}{sizes[-1]} rows per class"
+        return limited.model_copy(update=update)
 
     sizes: list[int] = []
     protocol = for_rare(protocol)

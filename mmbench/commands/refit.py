@@ -19,12 +19,15 @@ from mmbench.jobs.planned import grouped, key_of
 from mmbench.jobs.record import plain
 from mmbench.jobs.store import CONFIG
 from mmbench.jobs.train import fit_selected, job_seeds, make_machine
+from mmbench.results.cells import ACCURACY, METRIC
 from mmbench.results.folder import read_results
+from mmbench.results.pairwise import sign_of
 
 if TYPE_CHECKING:
     from sklearn.pipeline import Pipeline
 
     from mmbench.jobs.record import Record
+    from mmbench.results.frames import Results
 
 __all__ = ["refit"]
 
@@ -49,7 +52,8 @@ def refit(
     machine : str, optional
         Name of the machine in the experiment. By default, only machines with results on the largest
         number of splits are considered. Among these machines, the machine and the kernel with the
-        highest mean accuracy on `dataset` are used.
+        best mean on `dataset` are used, of the first metric of the experiment's tables, by default
+        the accuracy.
     dataset, kernel : str, optional
         Names of a data set and of a kernel. The data set is needed if the experiment has several
         data sets. The kernel is needed if `machine` is given and was run with several kernels.
@@ -84,8 +88,8 @@ def refit(
     slightly too high.
 
     The key ``calibrate`` of the experiment has no effect. If the experiment limits the number of
-    training rows (``max_train``), the model is trained on that number of rows, since parameters
-    such as C depend on the number of rows.
+    training rows (``max_train``), in total or per class, the model is trained on that number of
+    rows, since parameters such as C depend on the number of rows.
 
     Examples
     --------
@@ -95,11 +99,10 @@ def refit(
     """
     import numpy as np
     from sklearn.calibration import CalibratedClassifierCV
-    from sklearn.model_selection import train_test_split
     from sklearn.pipeline import Pipeline
     from sklearn.preprocessing import FunctionTransformer
 
-    from mmbench.datasets import load_dataset, make_preprocess
+    from mmbench.datasets import load_dataset, make_preprocess, training_subset
     from mmbench.machines.base.foreign import ForeignClassifier
 
     if calibrate not in (None, "sigmoid", "isotonic"):
@@ -113,11 +116,9 @@ def refit(
     if data.content_hash != job.dataset_hash:
         name = job.dataset.path or job.dataset.name
         raise UserError(f"{name}: the data changed since the run; run the experiment again")
-    rows = np.arange(len(data.y))
-    if isinstance(most := job.split.max_train, int) and most < len(rows):
-        rows, _ = train_test_split(
-            rows, train_size=most, stratify=data.y, random_state=job.split.seed
-        )
+    with converted(str(results), ValueError):
+        every = np.arange(len(data.y))
+        rows = training_subset(every, data.y, job.split.max_train, job.split.seed)
     labels = data.y[rows]
     say(f"{job.column}: trains on {len(rows)} of {len(data.y)} rows")
     steps = make_preprocess(job.dataset.preprocess, data.n_categorical, job.split.seed)
@@ -175,7 +176,7 @@ def _records(
     if machine is None:
         asked = [r for r in records if dataset in (None, r.job.dataset.name)] or records
         asked = [r for r in asked if kernel in (None, r.job.kernel)] or asked
-        scores = grouped(((r.job.column, r.job.kernel), r.metrics["accuracy_pct"]) for r in asked)
+        scores = _scores(found[0], asked)
         splits = grouped(((r.job.column, r.job.kernel), (r.job.dataset, r.at)) for r in asked)
         # only machines with the largest number of splits are compared, since a mean over fewer
         # splits may differ by chance
@@ -191,6 +192,21 @@ def _records(
     if len({(r.job.split.size, dict(r.job.params).get("degree")) for r in records}) > 1:
         raise UserError(f"{folder}: refit supports neither several training sizes nor degrees")
     return records
+
+
+def _scores(found: Results, records: list[Record]) -> dict[tuple[str, str], list[float]]:
+    """Return the values of the first metric of the tables by machine and kernel, with the opposite
+    sign if smaller values are better.
+    """
+    metric = next((METRIC if name == ACCURACY else name for name in found.plan.metrics), METRIC)
+    values = {key: found.by_split(key, metric) for key in {key_of(r.job) for r in records}}
+    known = [(r, values[key_of(r.job)].get(r.at)) for r in records]
+    scores = grouped(
+        ((r.job.column, r.job.kernel), sign_of(metric) * v) for r, v in known if v is not None
+    )
+    if not scores:
+        raise UserError(f"{found.folder}: no machine has a value of {metric}; state a machine")
+    return scores
 
 
 def _provenance(records: list[Record], fitted: Any, own: Choice) -> dict[str, Any]:

@@ -1,7 +1,8 @@
 """Configurations of bundles: written so that they run on another computer, and read with care.
 
 The data files of a user's tables are not part of a bundle. A bundle names these files without
-folders, and they are read from the folder that contains the bundle.
+folders, and they are read from the folder that contains the bundle. A bundle contains the rows of a
+published table, and no path of it.
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ from mmbench.config.model import Config
 from mmbench.config.read import config_of
 from mmbench.errors import UserError
 from mmbench.results.folder import SETTINGS, folders_in
+from mmbench.results.published import own_rows
 from mmbench.results.unpack import is_bundle
 
 #: Keys of a data set with the path of a file.
@@ -30,10 +32,10 @@ KNOWN_PACKAGES = ("mmbench", "sklearn")
 
 def portable(content: Mapping[str, Any], where: Path) -> dict[str, Any]:
     """Return the content of a configuration without what holds only on this computer: the folders
-    of data files, and the cluster.
+    of data files, the path of a published table, and the cluster.
 
-    Raises UserError if two data files have the same name, or if the configuration takes parameters
-    from an experiment that does not come with mmbench.
+    Raises UserError if two data files have the same name, if the published table cannot be read, or
+    if the configuration takes parameters from an experiment that does not come with mmbench.
     """
     made = deepcopy(dict(content))
     made.pop("cluster", None)
@@ -43,6 +45,8 @@ def portable(content: Mapping[str, Any], where: Path) -> dict[str, Any]:
         names[entry[key]] += key == "path"
     if twice := [name for name, count in names.items() if count > 1]:
         raise UserError(f"{where}: two data sets have a file {twice[0]!r}; rename one of the files")
+    if isinstance(path := made.get("published"), str):
+        made["published"] = [*own_rows(where.parent / Path(path).expanduser(), path)]
     if source := _source(made):
         made["parameters_from"] = {**source, "experiment": Path(source["experiment"]).stem}
         _check_source(made, where)
@@ -54,8 +58,9 @@ def in_place_of_bundles(
 ) -> list[Any]:
     """Return experiments, with the checked configurations of a bundle in place of its path.
 
-    Raises UserError if a bundle names a file in another folder, or, unless `trusted` is true, a
-    class of another package than mmbench and scikit-learn, since its code would run.
+    Raises UserError if a bundle names a file in another folder or the file of a published table,
+    or, unless `trusted` is true, a class of another package than mmbench and scikit-learn, since
+    its code would run.
     """
     made: list[Any] = []
     for one in experiments:
@@ -80,6 +85,10 @@ def _config(path: Path, bundle: Path, overrides: Iterable[str], trusted: bool) -
         if entry[key] in ("", ".", "..") or set(entry[key]) & set("/\\:~"):
             reason = "a bundle names data files without folders"
             raise UserError(f"{bundle}: {key}: {entry[key]}: {reason}; give yours with --set")
+    if isinstance(path := content.get("published"), str):
+        raise UserError(
+            f"{bundle}: published: {path}: a bundle contains rows, not the name of a file"
+        )
     if _source(content):
         _check_source(content, bundle)
     if not trusted and (names := sorted(set(_classes(content)))):

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from mmbench.datasets.partitions import split_at as split_at
     from mmbench.datasets.partitions import split_rules as split_rules
     from mmbench.datasets.partitions import split_slots as split_slots
+    from mmbench.datasets.partitions import training_subset as training_subset
     from mmbench.datasets.preprocess import check_steps as check_steps
     from mmbench.datasets.preprocess import make_preprocess as make_preprocess
     from mmbench.datasets.preprocess import parse_steps as parse_steps
@@ -37,7 +38,10 @@ EXPORTS = {
     "dataset": ("Dataset", "DatasetRef", "check_classes", "keep_classes", "too_few_rows"),
     "load": ("dataset_hash", "load_dataset"),
     "preprocess": ("check_steps", "make_preprocess", "parse_steps", "use_labels"),
-    "partitions": ("RULES", "Split", "parse_rule", "split_at", "split_rules", "split_slots"),
+    "partitions": (
+        *("RULES", "Split", "parse_rule", "split_at", "split_rules", "split_slots"),
+        "training_subset",
+    ),
 }
 __all__ = [name for names in EXPORTS.values() for name in names]
 

@@ -305,17 +305,20 @@ def split_at(
             raise ValueError(f"{rule} of {len(dataset.y)} rows leaves no {part} row")
         if (units := dataset.groups) is not None and np.isin(units[whole], units[test]).any():
             raise ValueError("a group has training and test rows; remove groups or change folds")
-        random = random_stream(seed, repeat, SUBSET_STREAM)
-        train = whole if max_train is None else _subset(whole, dataset.y, max_train, random)
+        train = training_subset(whole, dataset.y, max_train, seed, repeat)
     rest, digest = np.setdiff1d(whole, train), split_digest(train, test)
     origin = "official" if _is_official(name, dataset, repeat) else "drawn"
     return Split(train, test, digest, origin, rest)
 
 
-def _subset(
-    train: IntArray, y: NDArray, size: int | tuple[str, int], random: np.random.RandomState
+def training_subset(
+    train: IntArray, y: NDArray, size: MaxTrain, seed: int, repeat: int = 0
 ) -> IntArray:
-    """Return a random subset of at most `size` training rows; see `split_at`."""
+    """Return a random subset of the training rows, of the size that `split_at` takes as
+    `max_train`. Raises ValueError if a class would lose all its rows.
+    """
+    if size is None:
+        return train
     _, codes, counts = np.unique(y[train], return_inverse=True, return_counts=True)
     kind, number = size if isinstance(size, tuple) else ("all", size)
     if kind == "nested" and number > len(train):
@@ -326,7 +329,7 @@ def _subset(
         return train
     if share.min() == 0:
         raise ValueError(f"max_train {number} leaves a class without training rows")
-    return train[pick_stratified(codes, share, random)]
+    return train[pick_stratified(codes, share, random_stream(seed, repeat, SUBSET_STREAM))]
 
 
 def split_digest(train: IntArray, test: IntArray) -> str:

@@ -152,18 +152,28 @@ def _plan_of_text(folder: Path) -> tuple[Plan, list[str]]:
 def _latest(records: list[Record]) -> list[Record]:
     """For each cell, return the records with the latest machine version and the latest settings,
     one record per split.
+
+    If a record is outdated, the records that use its selected parameters are outdated, too. A
+    record is not outdated by a record of the same cell that uses its parameters.
     """
-    newest: dict[Key, str] = {}
-    chosen: dict[tuple[Key, tuple[int, int, int]], Record] = {}
-    for record in sorted(records, key=lambda r: (r.job.machine_version, r.finished)):
-        newest[key_of(record.job)] = record.job.cell_digest
-        chosen[key_of(record.job), record.at] = record
-    current = {r.key for (cell, _), r in chosen.items() if r.job.cell_digest == newest[cell]}
-    old = {record.key for record in records} - current
-    # if a record is outdated, the records that use its selected parameters are outdated, too
-    while heirs := {r.key for r in records if r.key in current and old & {*r.job.parents}}:
-        old, current = old | heirs, current - heirs
-    return [record for record in records if record.key in current]
+    cells = {record.key: key_of(record.job) for record in records}
+    inherited = {key for record in records for key in record.job.parents}
+
+    def order(record: Record) -> tuple[int, str, bool]:
+        # a record and its parent may have the same time, which is in whole seconds
+        return record.job.machine_version, record.finished, record.key not in inherited
+
+    known = sorted(records, key=order)
+    while True:
+        newest = {cells[record.key]: record.job.cell_digest for record in known}
+        chosen = {(cells[record.key], record.at): record for record in known}
+        latest = [r for (cell, _), r in chosen.items() if r.job.cell_digest == newest[cell]]
+        current = {record.key for record in latest}
+        replaced = {k for r in latest for k in r.job.parents if cells.get(k) == cells[r.key]}
+        old = cells.keys() - current - replaced
+        if not any(old & {*record.job.parents} for record in known):
+            return [record for record in records if record.key in current]
+        known = [record for record in known if not old & {*record.job.parents}]
 
 
 # -- facts -----------------------------------------------------------------------------------------

@@ -289,6 +289,23 @@ def test_a_table_of_many_rows_uses_a_part_and_says_whether_more_would_help(tmp_p
     np.testing.assert_allclose(probabilities.sum(axis=1), 1.0)
 
 
+@pytest.mark.parametrize(
+    ("metric", "best", "rows"), [("accuracy", "most", 600), ("balanced_accuracy", "svm", 39)]
+)
+def test_the_best_by_the_metric_is_saved_with_as_many_rows_of_each_class(
+    metric, best, rows, tmp_path
+):
+    X, model = np.random.default_rng(0).normal(size=(600, 2)), tmp_path / "model.joblib"
+    labels = np.where((X[:, 0] > 1) & (np.arange(600) % 8 == 0), "z", "x").tolist()
+    machines = "svm: {params: {C: 10, gamma: 1}, max_train: 60}, most: {estimator: "
+    some = f"machines={{{machines}sklearn.dummy.DummyClassifier}}}}"
+    path = write(tmp_path, labels)
+    done = easy(path, "--target=kind", f"--metric={metric}", f"--set={some}", f"--save={model}")
+    assert done.exit_code == 0, done.stderr
+    assert "| SVM, 30 rows per class " in done.stdout
+    assert f"{best}: trains on {rows} of 600 rows" in done.stderr
+
+
 def test_arrays_are_compared(tmp_path):
     X, y = make_classification(60, 4, random_state=0)
     options = {"set": ["machines={lda: {params: {ridge: 0.1}}}"], "jobs": 1, "say": str}

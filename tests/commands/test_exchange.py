@@ -276,6 +276,7 @@ def replaced(old, new):
         (replaced("{name: wdbc}", "{name: wdbc, preprocess: evil_code.Step}"), "--trusted"),
         (replaced("mmrm: {", "mmrm: {estimator: evil_code.Machine, "), "--trusted"),
         (replaced("mmrm: {", "mmrm: {machine: 'evil_code:Machine', "), "--trusted"),
+        (added("published: /etc/passwd\n"), "a bundle contains rows"),
         (added("parameters_from: ../../other.yaml\n"), "parameters_from"),
         (added("cluster: {slurm: {cores: 1, memory: 1 GB, walltime: 1h}}\n"), None),
         ({f"{NAME}/config.yaml": lambda content: b"- 1\n"}, "not a configuration"),
@@ -379,6 +380,36 @@ def test_references_are_bundled_with_their_published_values(tmp_path):
     names = zipfile.ZipFile(path).namelist()
     assert {"usps_rbf/published.csv", "usps_rbf/config.yaml"} <= {*names}
     assert mmbench.table(path) == mmbench.table("reference/usps_rbf")
+
+
+def test_a_bundle_contains_the_rows_of_a_published_table(tmp_path, monkeypatch, one_process):
+    monkeypatch.chdir(tmp_path)
+    rows = "dataset,machine,value,std,n_splits\nwine,svm,97.5,1,10\nwine,lda,60,0.5,10\n"
+    Path("mine.csv").write_text(rows)
+    given = {
+        "name": "own",
+        "datasets": [{"name": "wine", "preprocess": "standard"}],
+        "kernel": "linear",
+        "protocol": {"test": {"kfold": 2}},
+        "machines": {"svm": {"params": {"C": 1}}, "lda": {}},
+        "published": "mine.csv",
+    }
+    mmbench.run(given)
+    Path("tables").mkdir()
+    mmbench.export("results", output="tables")
+    Path("tables/own/config.yaml").write_text(json.dumps(given))
+    shutil.move("mine.csv", "tables/own")
+
+    def marks(results: str) -> str:
+        return mmbench.table(results).partition("**CPU")[0]
+
+    for folder in ("results", "tables"):
+        mmbench.export(folder, bundle=f"{folder}.zip")
+    shutil.rmtree("tables")  # with the published table
+    for bundle in ("results.zip", "tables.zip"):
+        mmbench.run(bundle, f"again_{bundle}")
+        assert "✓" in marks("results")
+        assert marks(f"again_{bundle}") == marks(bundle) == marks("results")
 
 
 def test_a_bundle_of_ones_own_table_names_no_folders(tmp_path, monkeypatch, one_process):

@@ -383,6 +383,18 @@ def test_without_a_plan_the_last_version_counts_and_what_was_built_on_it(old) ->
     assert "90.0" in table(experiment.folder)
 
 
+def test_without_a_plan_a_record_follows_its_parent_in_the_same_cell(results) -> None:
+    experiment = results.experiment("own")
+    parent = experiment.job("pima", "svm")
+    for machine, errors in {"svm": 20, "rmm": 30}.items():
+        heir = experiment.job("pima", machine, use="svm", parent=parent.key)
+        experiment.add(heir, errors)
+    experiment.add(parent, 50)  # within the same second
+    (experiment.folder / PLAN).unlink()
+    text = table(experiment.folder)
+    assert "80.0" in text and "70.0" in text and "50.0" not in text
+
+
 def test_without_a_plan_the_text_of_the_configuration_names_labels_and_order(results) -> None:
     experiment = results.experiment("own", machines=["svm", "rmm"], datasets=["pima"])
     for machine in ("svm", "rmm"):
