@@ -257,12 +257,12 @@ class SVM(WeightedClassifier):
         plain = plan.weights is None and self.class_weight is None and self.cache_size is None
         limited = self.max_iter >= 0 or self.time_limit is not None or math.isinf(self.C)
         named = self.solver in ("auto", "smo") and self.kernel in ("rbf", "poly")
+        own = type(self).train is SVM.train and not getattr(self, "_skl_callbacks", ())
         return (
-            (plain and named and not limited and isinstance(plan.X, np.ndarray))
+            (plain and named and own and not limited and isinstance(plan.X, np.ndarray))
             and len(plan.classes) >= MANY_CLASSES
             and plan.size.n <= MOST_PAIR_ROWS
             and len(plan.labels) * (len(plan.classes) - 1) <= MOST_ROWS_OF_PAIRS
-            and not getattr(self, "_skl_callbacks", ())
             and all(vars(machine) == vars(plan.machines[0]) for machine in plan.machines)
         )
 

@@ -23,6 +23,7 @@ import pandas as pd
 from scipy.stats import ttest_1samp
 
 import mmbench
+from mmbench.jobs.choice import choice_of
 from mmbench.jobs.clock import Clock
 from mmbench.jobs.prepare import prepare
 from mmbench.jobs.train import train
@@ -105,7 +106,7 @@ def _rows(results: Results) -> Iterator[dict[str, Any]]:
     store, mirror = Path(os.environ.get("MMBENCH_DATA", "datasets")), os.environ["MMBENCH_MIRROR"]
     for record in sorted(results.records.values(), key=lambda record: record.job.dataset.name):
         job, data = record.job, prepare(record.job, store, mirror)
-        chosen, clock = [record.selection["params"]], Clock("warm_up", "selection", "training")
+        chosen, clock = [choice_of(record.selection)], Clock("warm_up", "selection", "training")
         machine, _ = train(replace(job, grid=()), data, chosen, 1, record.seeds, clock)
         predicted = machine.predict(data.X_test)
         stored = results.arrays(record.key)["predicted"]

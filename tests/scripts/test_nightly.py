@@ -10,6 +10,7 @@ import subprocess
 import sys
 import tomllib
 from pathlib import Path
+from typing import Any
 
 import pandas as pd
 import pytest
@@ -27,17 +28,24 @@ JOBS = WORKFLOW["jobs"]
 REFERENCE = ROOT / "results/reference/usps_rbf/table.csv"
 
 
-def step(job: str, part: str) -> str:
-    """Return the script of the step whose name has a part."""
-    [script] = [s["run"] for s in JOBS[job]["steps"] if part in s.get("name", "")]
-    return script
+EXPRESSION = re.compile(r"\$\{\{ *(.*?) *\}\}")
 
 
-def run(script: str, folder: Path, values: dict[str, str], **variables: str) -> None:
-    """Run a script with its expressions replaced."""
-    script = re.sub(r"\$\{\{ *(.*?) *\}\}", lambda found: values[found[1]], script)
-    command = ["bash", "-e", "-o", "pipefail", "-c", script]
-    subprocess.run(command, cwd=folder, env={**os.environ, **variables}, check=True)
+def step(job: str, part: str) -> dict[str, Any]:
+    """Return the step whose name has a part."""
+    [found] = [s for s in JOBS[job]["steps"] if part in s.get("name", "")]
+    return found
+
+
+def run(found: dict[str, Any], folder: Path, values: dict[str, str], **variables: str) -> None:
+    """Run the script of a step, with the expressions in its variables replaced."""
+    assert not EXPRESSION.search(found["run"])  # whoever names a branch could inject commands
+    stated = {
+        name: EXPRESSION.sub(lambda one: values[one[1]], text)
+        for name, text in found.get("env", {}).items()
+    }
+    command = ["bash", "-e", "-o", "pipefail", "-c", found["run"]]
+    subprocess.run(command, cwd=folder, env={**os.environ, **stated, **variables}, check=True)
 
 
 SETS = ["nightly", "weekly", "monthly"]
@@ -45,14 +53,14 @@ SETS = ["nightly", "weekly", "monthly"]
 
 def listed(chosen: str, folder: Path) -> list[str]:
     """Return the experiments of a set, by the step that makes the matrix."""
-    [expression] = re.findall(r"\$\{\{ *(.*?) *\}\}", step("list", "list experiments"))
+    [expression] = EXPRESSION.findall(step("list", "list experiments")["env"]["SET"])
     output = folder / f"output-{chosen}"
     run(step("list", "list"), ROOT, {expression: chosen}, GITHUB_OUTPUT=str(output))
     return json.loads(output.read_text().removeprefix("names="))
 
 
 def test_a_set_is_chosen_by_the_schedule_or_by_hand():
-    [expression] = re.findall(r"\$\{\{ *(.*?) *\}\}", step("list", "list experiments"))
+    [expression] = EXPRESSION.findall(step("list", "list experiments")["env"]["SET"])
     triggers = WORKFLOW[True]  # "on", as YAML reads it
     assert triggers["workflow_dispatch"]["inputs"]["set"]["options"] == SETS
     assert expression.startswith("inputs.set || ") and expression.endswith(f" || {SETS[0]!r}")
@@ -224,7 +232,7 @@ def test_the_page_has_one_line_per_experiment(tmp_path):
 def test_the_site_is_published_after_it_was_built():
     assert JOBS["publish"]["needs"] == "docs"
     [site] = [s for s in JOBS["docs"]["steps"] if "upload-pages-artifact" in s.get("uses", "")]
-    assert site["with"]["path"] in step("docs", "build pages")
+    assert site["with"]["path"] in step("docs", "build pages")["run"]
     assert JOBS["publish"]["permissions"] == {"pages": "write", "id-token": "write"}
 
 
@@ -300,11 +308,11 @@ def test_the_newest_python_is_resolved_for_every_extra_with_wheels():
     ("tag", "candidate"), [("v1.0.0", False), ("v1.0.0rc1", True), ("v1.1.0b2", True)]
 )
 def test_a_release_of_a_candidate_is_a_prerelease(tag: str, candidate: bool, tmp_path: Path):
-    [script] = [s["run"] for s in WORKFLOWS["release"]["jobs"]["release"]["steps"] if "run" in s]
+    [script] = [s for s in WORKFLOWS["release"]["jobs"]["release"]["steps"] if "run" in s]
     (tmp_path / "gh").write_text('#!/bin/sh\nprintf "%s\\n" "$@" > arguments\n')
     (tmp_path / "gh").chmod(0o755)
     path = f"{tmp_path}:{os.environ['PATH']}"
-    run(script, tmp_path, {}, GITHUB_REF_NAME=tag, PATH=path)
+    run(script, tmp_path, {"github.token": "", "github.repository": ""}, GITHUB_REF_NAME=tag, PATH=path)
     arguments = (tmp_path / "arguments").read_text().splitlines()
     assert arguments[:3] == ["release", "create", tag]
     assert ("--prerelease" in arguments) == candidate

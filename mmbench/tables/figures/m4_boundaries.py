@@ -85,10 +85,11 @@ def _first_draw(results: Results, name: str) -> dict[str, Record]:
 
 def _decision(results: Results, record: Record, data: Prepared) -> Decision:
     """Train the machine of a record again and return its decision function."""
+    from mmbench.jobs.choice import choice_of
     from mmbench.jobs.clock import Clock
     from mmbench.jobs.train import train
 
-    chosen, clock = [record.selection["params"]], Clock("warm_up", "training")
+    chosen, clock = [choice_of(record.selection)], Clock("warm_up", "training")
     machine, _ = train(replace(record.job, grid=()), data, chosen, 1, record.seeds, clock)
     stored = results.arrays(record.key)["decisions"][:, 0]
     again = machine.pairwise_decision_function(data.X_test)[:, 0]
