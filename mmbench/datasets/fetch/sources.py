@@ -249,7 +249,7 @@ class OpenMLAnswer:
 
 @contextmanager
 def of_openml(name: str) -> Iterator[None]:
-    """Context manager: begin the message of a SourceError with the `name` of what was asked for."""
+    """Context manager: begin the message of a SourceError with OpenML and `name`."""
     try:
         yield
     except SourceError as error:
