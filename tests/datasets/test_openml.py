@@ -23,7 +23,7 @@ SPARSE = HEAD + "".join(
     "{" + ",".join(f"{k} {v}" for k, v in enumerate(row) if v not in (0, "a")) + "}\n"
     for row in ROWS
 )
-#: Both row orders of attributes, and both cases of the key words, are used by OpenML.
+#: OpenML uses both orders of the columns, and both cases of the key words.
 SPLIT_HEADS = {
     "TRAIN,{row},{repeat},{fold}": "@relation s\n\n@attribute type {TRAIN,TEST}\n"
     "@attribute rowid numeric\n@attribute repeat numeric\n@attribute fold numeric\n\n@data\n",
