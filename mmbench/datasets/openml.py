@@ -165,6 +165,8 @@ def read_splits(path: Path) -> list[Rows]:
     if not {"type", "rowid", "repeat", "fold"} <= {*names}:
         raise ValueError("not a file of splits")
     frame = pd.read_csv(io.StringIO("".join(body)), names=names)
+    if frame.empty or frame["rowid"].dtype.kind != "i" or frame["rowid"].min() < 0:
+        raise ValueError("the splits have no row numbers")
     splits = []
     for _, part in frame.groupby(["repeat", "fold"]):
         rows = part["rowid"].to_numpy(np.intp)
@@ -182,7 +184,8 @@ def _stored(name: str, places: Places) -> Iterator[tuple[Path, Any]]:
         facts = path.with_suffix(".json")
         if path.is_file() and facts.is_file():
             with converted(str(facts), ValueError, to=ValueError):
-                yield path, json.loads(facts.read_text("utf-8"))
+                stated = json.loads(facts.read_text("utf-8"))
+            yield path, stated
 
 
 def _admit(file: Path, name: str, facts: dict[str, Any], places: Places) -> Path:

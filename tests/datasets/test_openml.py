@@ -23,7 +23,7 @@ SPARSE = HEAD + "".join(
     "{" + ",".join(f"{k} {v}" for k, v in enumerate(row) if v not in (0, "a")) + "}\n"
     for row in ROWS
 )
-#: Both row orders of attributes, and both cases of the key words, are used by OpenML.
+#: OpenML uses both orders of the columns, and both cases of the key words.
 SPLIT_HEADS = {
     "TRAIN,{row},{repeat},{fold}": "@relation s\n\n@attribute type {TRAIN,TEST}\n"
     "@attribute rowid numeric\n@attribute repeat numeric\n@attribute fold numeric\n\n@data\n",
@@ -50,6 +50,11 @@ def parquet() -> bytes:
     frame = pd.DataFrame(ROWS, columns=["x", "z", "kind"]).astype({"kind": "category"})
     frame.to_parquet(content := io.BytesIO())
     return content.getvalue()
+
+
+def config(**entry: object) -> dict:
+    machines, protocol = {"lda": {}}, {"test": {"kfold": 2} if "openml" in entry else "predefined"}
+    return {"name": "own", "datasets": [entry], "protocol": protocol, "machines": machines}
 
 
 @pytest.fixture
@@ -109,6 +114,7 @@ def test_the_splits_follow_rows_that_are_left_out(task: DataServer, store: Path)
 WRONG = {
     "is a task of Supervised Regression": {"kind": "Supervised Regression"},
     r"Task_31_splits\.arff: not a file of splits": {"splits": HTML},
+    "the splits have no row numbers": {"splits": splits().replace(b"TEST,0", b"TEST,-1")},
     "row 24, but the table has 12 rows": {"splits": splits(24)},
     "'nope'": {"target": "nope"},
     "not in OpenML's format": {"data_id": ""},
@@ -126,24 +132,29 @@ def test_a_task_that_cannot_be_used_is_one_line(task: DataServer, store: Path, r
         load_dataset(DatasetRef("t", "openml_task:32"), store=store)
 
 
-@pytest.mark.parametrize("facts", ["[]", '{"data": "7", "target": "kind"}', "nonsense"])
-def test_a_damaged_task_of_a_mirror_is_one_line(tmp_path: Path, facts: str):
+DAMAGED = {
+    "31": ['{"ignored": []}', '{"target": "class", "ignored": "id"}'],
+    "task_31": ['{"data": "7", "target": "kind"}', '{"data": 7}'],
+    "suite_31": ['{"tasks": 5, "left_out": {}}', '{"tasks": [1]}'],
+}
+
+
+@pytest.mark.parametrize(
+    ("name", "facts"),
+    [(name, facts) for name in DAMAGED for facts in ("[]", "nonsense", "", *DAMAGED[name])],
+)
+def test_a_damaged_description_of_a_mirror_is_one_line(tmp_path: Path, name: str, facts: str):
     (tmp_path / "openml").mkdir()
-    (tmp_path / "openml" / "task_31.arff").write_bytes(splits())
-    (tmp_path / "openml" / "task_31.json").write_text(facts)
-    with pytest.raises(UserError, match=r"^openml_task:31: .*task_31\.json: "):
-        load_dataset(TASK, store=tmp_path / "store", mirror=tmp_path, allow_network=False)
-
-
-def config(**entry: object) -> dict:
-    machines, protocol = {"lda": {}}, {"test": "predefined"}
-    return {"name": "own", "datasets": [entry], "protocol": protocol, "machines": machines}
+    (tmp_path / "openml" / f"{name}.arff").write_text(DENSE)
+    (tmp_path / "openml" / f"{name}.json").write_text(facts)
+    kind = f"openml_{name}".rpartition("_")[0]
+    with pytest.raises(UserError, match=rf"^{kind}:31: .*{name}\.json"):
+        dry_run(config(**{kind: 31}), tmp_path, store=tmp_path / "store", mirror=str(tmp_path))
 
 
 @pytest.mark.parametrize(
     ("entry", "reason"),
     [
-        ({"openml": 31}, "no predefined splits"),
         ({"openml_task": 31, "openml": 7}, "give only one of openml and openml_task"),
         ({"openml_task": 31, "target": "x"}, "the task defines target; remove target"),
         ({"openml_task": 0}, "greater than or equal to 1"),

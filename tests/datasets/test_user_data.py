@@ -98,18 +98,6 @@ def test_a_stored_set_without_these_names_is_fetched_again(server: DataServer, s
     assert load_dataset(DatasetRef("a", "openml:31"), store=store).X.shape == (3, 1)
 
 
-@pytest.mark.parametrize(
-    "facts", ["[]", '{"ignored": []}', '{"target": "class", "ignored": "id"}', "nonsense", ""]
-)
-def test_a_description_in_a_mirror_that_is_none_is_one_line(tmp_path: Path, facts: str):
-    (tmp_path / "openml").mkdir()
-    (tmp_path / "openml" / "31.arff").write_text(COPIES)
-    (tmp_path / "openml" / "31.json").write_text(facts)
-    places = {"store": tmp_path / "store", "mirror": tmp_path, "allow_network": False}
-    with pytest.raises(UserError, match=r"^openml:31: .*31\.json"):
-        load_dataset(DatasetRef("a", "openml:31"), **places)
-
-
 def test_a_number_of_openml_is_a_data_set(server: DataServer, store: Path, tmp_path: Path):
     arff = "@relation r\n@attribute a {u,v}\n@attribute b real\n@attribute class {x,y}\n@data\n"
     server.openml(31, (arff + "u,1,x\nv,2,y\n").encode())

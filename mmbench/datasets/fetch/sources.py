@@ -249,7 +249,7 @@ class OpenMLAnswer:
 
 @contextmanager
 def of_openml(name: str) -> Iterator[None]:
-    """Context manager: begin the message of a SourceError with the `name` of the data."""
+    """Context manager: begin the message of a SourceError with OpenML and `name`."""
     try:
         yield
     except SourceError as error:
