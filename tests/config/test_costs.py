@@ -21,7 +21,7 @@ from mmbench.results.splits import SECONDS
 from mmbench.running.forecast import estimate_bytes
 
 LINE = re.compile(r"\| `(\w+)` \| (\d+) \| (?:(\d+) (min|s)|not yet run) \| ([\d.]+) GiB \|")
-SETS = re.compile(r"(nightly|weekly|monthly) set takes ([\d.]+) CPU hours")
+SETS = re.compile(r"\| (nightly|weekly|monthly) \| ([\d.]+) CPU hours")
 #: Experiments that were not yet run in full.
 NOT_RUN = {"ldm_table"}
 COSTS = {name: rest for name, *rest in LINE.findall((CONFIGS / "README.md").read_text())}
