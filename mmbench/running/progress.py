@@ -12,12 +12,16 @@ from mmbench.jobs.job import Job
 from mmbench.jobs.planned import Key, key_of
 from mmbench.jobs.record import Content, is_done
 
+#: Time after which the display names the job that has run longest, in seconds.
+LONG_SECONDS = 20.0
+
 
 class Lines:
     """Progress display for log files and tests, with one line for each of `total` jobs."""
 
     def __init__(self, total: int, stream: TextIO):
         self._total, self._stream, self._count = total, stream, 0
+        self._next: dict[str, float] = {}
 
     def finished(self, job: Job, record: Content, left: float | None) -> None:
         """Print the result of a job, and the estimated remaining seconds `left` of the run."""
@@ -25,8 +29,11 @@ class Lines:
         rest = "" if left is None or self._count == self._total else f", {duration(left)} left"
         self.say(f"[{self._count}/{self._total}] {describe(job)}: {outcome(record)}{rest}")
 
-    def tick(self, left: float | None) -> None:
-        """Do nothing; only a progress bar updates the remaining time while jobs run."""
+    def running(self, job: Job, seconds: float, left: float | None) -> None:
+        """Print a job that has run for a long time, and again if this time has doubled."""
+        if seconds >= self._next.get(job.key, LONG_SECONDS):
+            self._next = {job.key: 2 * seconds}
+            self.say(f"{describe(job)}: still running after {duration(seconds)}")
 
     def say(self, line: str) -> None:
         """Print a line; if it cannot be written, for example to a full disk, the run continues."""
@@ -52,11 +59,14 @@ class Bar(Lines):
         if not is_done(record):
             self.say(f"{describe(job)}: {outcome(record)}")
         self._bar.update()
-        self.tick(left)
-
-    def tick(self, left: float | None) -> None:
-        """Redraw the bar with the remaining time."""
         self._bar.set_postfix_str("" if left is None else f"{duration(left)} left")
+
+    def running(self, job: Job, seconds: float, left: float | None) -> None:
+        """Redraw the bar with the remaining time, and with a job that has run for a long time."""
+        parts = [] if left is None else [f"{duration(left)} left"]
+        if seconds >= LONG_SECONDS:
+            parts.append(f"{describe(job)}: running for {duration(seconds)}")
+        self._bar.set_postfix_str("; ".join(parts))
 
     def say(self, line: str) -> None:
         """Print a line above the bar."""
@@ -72,7 +82,7 @@ class SharedDisplay(Lines):
     """The display of a run in several parts; the end of a part does not end the display."""
 
     def __init__(self, whole: Lines):
-        self.finished, self.tick, self.say = whole.finished, whole.tick, whole.say  # type: ignore[method-assign]
+        self.finished, self.running, self.say = whole.finished, whole.running, whole.say  # type: ignore[method-assign]
 
 
 def progress_for(total: int, stream: TextIO | None = None) -> Lines:

@@ -18,6 +18,7 @@ thread per free slot.
 from __future__ import annotations
 
 import itertools
+import time
 from collections import Counter, defaultdict, deque
 from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, Mapping, Set
 from concurrent.futures import Future
@@ -53,6 +54,8 @@ class Start(NamedTuple):
     threads: int
     #: Whether no other job runs at the same time, so that the job may use all memory.
     alone: bool
+    #: Time of the start on the clock `time.monotonic`, in seconds.
+    since: float
 
 
 class Schedule:
@@ -175,7 +178,7 @@ class Schedule:
     def _start(self, job: Job, slots: int) -> Start:
         alone = not self._running and slots == self.slots
         self._running[job.key] = slots
-        return Start(job, min(slots, self._most_threads or slots), alone)
+        return Start(job, min(slots, self._most_threads or slots), alone, time.monotonic())
 
     def _give_up(self, job: Job, cause: str) -> None:
         self._impossible.append((job, f"takes its parameters from {job.use}, which {cause}"))
@@ -370,7 +373,10 @@ class Run:
         if self.tasks or not self.executor.slots:
             for future in self.executor.wait(TICK_SECONDS):
                 self._end(future)
-        self.progress.tick(self.time_left.seconds(self.executor.slots))
+        if self.tasks:
+            first = next(iter(self.tasks.values()))  # tasks are in the order of their starts
+            left = self.time_left.seconds(self.executor.slots)
+            self.progress.running(first.job, time.monotonic() - first.since, left)
 
     def _end(self, future: Future) -> None:
         """Store the record of an ended task.

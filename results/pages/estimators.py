@@ -18,6 +18,7 @@ from sklearn.model_selection import StratifiedKFold, cross_val_score
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from mmbench.machines import SVM
+from mmbench.machines.fsvm.fsvm import within_scatter
 from mmbench.solvers.cones import ConeProgram, solve_socp
 
 #: Constant that the authors' code of the F-SVM adds to eigenvalues and to diagonals of matrices.
@@ -153,9 +154,8 @@ class ReleasedFSVM(TwoClassifier):
     - The alternation ends after 15 rounds, or if the objective does not decrease by more than 1e-3.
 
     With ``scatter="total"``, S is first the scatter matrix of all rows, and after each step the
-    scatter matrix of the transformed rows. With ``scatter="within"``, S is the sum of the scatter
-    matrices of both classes around their means. Each row is weighted by its distance to the class
-    mean.
+    scatter matrix of the transformed rows. With ``scatter="within"``, S is the matrix of the
+    F-SVM of mmbench with the same parameter.
 
     C is selected as in the released code, by five-fold cross-validation of an SVM with the kernel
     ``exp(-||x - z||^2 / d)`` on semi-whitened rows with d features. The smallest C with the highest
@@ -169,7 +169,7 @@ class ReleasedFSVM(TwoClassifier):
     def _train(self, X: NDArray, t: NDArray) -> tuple[NDArray, float]:
         self.C_ = _chosen_C(X.tobytes(), t.tobytes(), X.shape)
         total = self.scatter == "total"
-        S = np.cov(X, rowvar=False, bias=True) if total else _within(X, t)
+        S = np.cov(X, rowvar=False, bias=True) if total else within_scatter(X, t)
         values, U = np.linalg.eigh(S)
         M = (U * ((values + EPSILON) * self.rho) ** -0.5) @ U.T
         U, eye = U[:, ::-1], EPSILON * np.eye(len(S))  # in decreasing order of the eigenvalues
@@ -204,19 +204,6 @@ class ReleasedFSVM(TwoClassifier):
     def _svm(self, X: NDArray, t: NDArray) -> tuple[NDArray, float, float]:
         machine = SVM(kernel="linear", C=self.C_).fit(X, t)
         return machine.coef_[0].copy(), float(machine.intercept_[0]), machine.fits_[0].objective
-
-
-def _within(X: NDArray, t: NDArray) -> NDArray:
-    """Return the sum of the scatter matrices of both classes around their means.
-
-    Each row is weighted by its distance to the class mean.
-    """
-    S = np.zeros((X.shape[1], X.shape[1]))
-    for side in (1, -1):
-        centred = X[t == side] - X[t == side].mean(axis=0)
-        distances = np.linalg.norm(centred, axis=1)
-        S += (centred * (distances / distances.sum())[:, None]).T @ centred
-    return S
 
 
 @lru_cache(maxsize=4)

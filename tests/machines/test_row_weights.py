@@ -22,7 +22,8 @@ SETTINGS = {
         *({"normalization": "mean", "C_factor": 1.1, "nu": nu} for nu in (0.0, 0.6)),
     ],
     "fsvm": [{"variant": variant, "tol": 1e-8} for variant in ("semi", "pg", "eps", "opt")]
-    + [{"variant": variant, "solver": "reference"} for variant in ("semi", "opt")],
+    + [{"variant": variant, "solver": "reference"} for variant in ("semi", "opt")]
+    + [{"variant": "opt", "scatter": "within", "tol": 1e-8}],
     "lssvm": [{}, {"reading": "empirical"}, {"reading": "empirical", "solver": "reference"}],
 }
 #: Machines whose weights of classes are costs of errors alone.

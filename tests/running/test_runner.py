@@ -181,6 +181,22 @@ def test_a_cluster_without_workers_is_said_once(jobs, store):
     assert said.count("the cluster has no worker yet; waiting for a worker") == 1
 
 
+def test_a_job_that_runs_for_a_long_time_is_said_meanwhile(jobs, store, monkeypatch):
+    class Slow(SerialExecutor):
+        looks = 0
+
+        def wait(self, timeout=None):
+            self.looks += 1
+            return super().wait(timeout) if self.looks > 3 else []
+
+    monkeypatch.setattr("mmbench.running.progress.LONG_SECONDS", 0.0)
+    stream = io.StringIO()
+    run(jobs[:1], store, Slow(), data=NO_DATA, progress=lambda total: Lines(total, stream))
+    said = stream.getvalue().splitlines()
+    assert "wine, split 1.1, svm rbf: still running after" in said[0]
+    assert said[-1].startswith("[1/1] wine, split 1.1, svm rbf: ")
+
+
 def test_a_job_too_large_beside_others_runs_alone(jobs, store, monkeypatch):
     class TwoSlots(SerialExecutor):
         slots = task_threads = computer_slots = 2

@@ -4,10 +4,10 @@
     subject to             t_i (w'x_i + b) >= 1 - xi_i,  xi_i >= 0                           (12)
 
 The numbers t_i are the labels -1 and +1. The matrix S is the total scatter matrix divided by the
-number n of rows. The matrix M is ``A'A`` for the learned linear transformation A. The term
-``tr(MS)`` replaces the squared radius of the smallest ball around the points A x_i. All one-vs-one
-pairs of classes share the matrix M. With a kernel, the features are the first components of kernel
-PCA.
+number n of rows, or, with ``scatter="within"``, the matrix `within_scatter`. The matrix M is
+``A'A`` for the learned linear transformation A. The term ``tr(MS)`` replaces the squared radius of
+the smallest ball around the points A x_i. All one-vs-one pairs of classes share the matrix M. With
+a kernel, the features are the first components of kernel PCA.
 
 With sample weights s_i, the penalty on slack in (12) is ``C sum_i s_i xi_i``. The matrix S is then
 ``sum_i s_i (x_i - m)(x_i - m)' / sum_i s_i``, where m is the weighted mean. Class weights change
@@ -97,7 +97,7 @@ from mmbench.machines.fsvm.pair_svms import (
     PairRows,
     constant_if_unresolved,
 )
-from mmbench.machines.kernel_pca import Spectrum, spectrum
+from mmbench.machines.kernel_pca import NO_VARIANCE, Spectrum, spectrum
 from mmbench.machines.svm import FEW_ROWS, SVM
 from mmbench.memory import TrainingSize
 
@@ -205,6 +205,13 @@ class FSVM(WeightedClassifier, JointClassifier):
         '"auto" is None for a linear machine and 0.9 with a kernel: with all '
         "components, the whitened training rows of a kernel machine would be equidistant.",
     )
+    scatter: str = parameter(
+        "total",
+        choice("total", "within"),
+        'Scatter matrix S: "total" is the covariance matrix of all rows, as in the paper; "within" '
+        "is the sum of the scatter matrices of the classes around their means, with rows weighted "
+        "by their distances to the means, as in the code that the authors released in 2018.",
+    )
     kernel: KernelLike = kernel_parameter("linear")
     ridge: float = parameter(
         1e-8,
@@ -238,10 +245,11 @@ class FSVM(WeightedClassifier, JointClassifier):
     def bytes_needed(self, size: TrainingSize) -> float:
         # the kernel matrix, its components and eigenvectors, transformed copies of the components,
         # and the Gram matrix of an SVM; with a linear kernel, there are at most as many components
-        # as features
+        # as features; "within" rotates the components
+        more = int(self.scatter == "within")
         if self.kernel == "linear":
-            return self._gram_bytes(size, 3) + size.rows(7)
-        return self._gram_bytes(size, 9)
+            return self._gram_bytes(size, 3) + size.rows(7 + more)
+        return self._gram_bytes(size, 9 + more)
 
     def train_jointly(
         self, problem: JointProblem, points: Sequence[Mapping[str, Any]]
@@ -261,9 +269,11 @@ class FSVM(WeightedClassifier, JointClassifier):
         models: list[list[BinaryModel]] = [[] for _ in points]
         for k in sorted(range(len(points)), key=lambda k: machines[k]._ratio):
             one = machines[k]
-            place = (one._components, one.ridge, repr(one.class_weight))
+            place = (one._components, one.scatter, one.ridge, repr(one.class_weight))
             if place not in spaces:
                 weights, kept = problem.weights(one.class_weight), whole.first(one._components)
+                if one.scatter == "within":
+                    kept = _diagonalised(kept, problem)
                 spaces[place] = ComponentSpace(problem, kept, one.ridge, weights)
             key = (*place, one._ratio, *one._rule)
             if key not in trained:
@@ -357,6 +367,37 @@ class FSVM(WeightedClassifier, JointClassifier):
         )
         space.states[self._rule] = C, found.state
         return found
+
+
+def within_scatter(X: NDArray, labels: NDArray, weights: NDArray | None = None) -> NDArray:
+    """Return the sum over classes of the weighted scatter matrices around the class means.
+
+    The weights of the rows of a class are proportional to their distances to the class mean, times
+    the sample weights, and sum to one.
+    """
+    S = np.zeros((X.shape[1], X.shape[1]))
+    for label in np.unique(labels):
+        own = labels == label
+        s = None if weights is None else weights[own]
+        centred = X[own] - np.average(X[own], axis=0, weights=s)
+        shares = np.linalg.norm(centred, axis=1) * (1.0 if s is None else s)
+        shares /= max(shares.sum(), 1e-300)
+        S += (centred * shares[:, None]).T @ centred
+    return S
+
+
+def _diagonalised(components: Spectrum, problem: JointProblem) -> Spectrum:
+    """Return the components rotated so that the scatter matrix within the classes is diagonal."""
+    S = within_scatter(components.rows, problem.labels, problem.data.weights)
+    values, Q = np.linalg.eigh(S)
+    values, Q = values[::-1], Q[:, ::-1]
+    # the objective has no minimum if the class means differ in a direction without scatter
+    return replace(
+        components,
+        rows=components.rows @ Q,
+        variances=np.maximum(values, NO_VARIANCE * values[0]),
+        basis=components.basis @ Q,
+    )
 
 
 class ComponentSpace:

@@ -51,19 +51,42 @@ def test_only_the_ratio_of_C_and_the_root_of_rho_matters(variant, wine):
     )
 
 
-def test_the_objective_is_that_of_the_paper(wine):
+def scatter_within(X, y):
+    """The matrix of the authors' code of 2018: rows weighted by distances to their class mean."""
+    S = np.zeros((X.shape[1], X.shape[1]))
+    for label in np.unique(y):
+        centred = X[y == label] - X[y == label].mean(axis=0)
+        distances = np.sqrt((centred**2).sum(axis=1))
+        S += sum(d * np.outer(z, z) for d, z in zip(distances, centred, strict=True)) / sum(
+            distances
+        )
+    return S
+
+
+SCATTERS = {"total": lambda X, y: np.cov(X.T, bias=True), "within": scatter_within}
+
+
+@pytest.mark.parametrize("scatter", SCATTERS)
+def test_the_objective_is_that_of_the_paper(wine, scatter):
     """(12) recomputed from M, w and b in the features themselves."""
     X, y = wine
     X, y = X[y > 0], y[y > 0]
     rho, C = 3.0, 0.7
-    machine = FSVM(C=C, rho=rho, variant="semi", ridge=0.0).fit(X, y)
-    S = np.cov(X.T, bias=True)
+    given = {"C": C, "rho": rho, "scatter": scatter}
+    machine = FSVM(variant="semi", ridge=0.0, **given).fit(X, y)
+    S = SCATTERS[scatter](X, y)
     values, vectors = np.linalg.eigh(rho * S)
     M = (vectors / np.sqrt(values)) @ vectors.T
     w, signs = machine.coef_[0], np.where(y == 2, 1, -1)
     slack = np.maximum(0, 1 - signs * machine.decision_function(X)).sum()
     stated = 0.5 * w @ np.linalg.solve(M, w) + rho * np.trace(M @ S) + C * slack
     assert machine.fits_[0].objective == pytest.approx(stated, rel=1e-9)
+    best = FSVM(variant="opt", ridge=0.0, **given).fit(X, y)
+    slack = np.maximum(0, 1 - signs * best.decision_function(X)).sum()
+    (w,) = best.coef_
+    stated = sqrt(2 * rho * w @ S @ w) + C * slack
+    assert best.fits_[0].objective == pytest.approx(stated, rel=1e-6)
+    assert best.fits_[0].bound <= stated < machine.fits_[0].objective
 
 
 @pytest.mark.parametrize("classes", [2, 3])
