@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
@@ -64,8 +65,9 @@ class MappedRows:
         dense = part if isinstance(part, np.ndarray) else part.toarray()
         return dense if self.origin is None else dense - self.origin
 
+    @cached_property
     def squares(self) -> NDArray:
-        """Return the squared norm of each row, shape (n,)."""
+        """Squared norm of each row. Shape (n,)."""
         if self.map is None and self.origin is None:
             return row_squares(self.X)
         return np.concatenate([row_squares(self[own]) for own in blocks(*self.X.shape)])
