@@ -113,6 +113,8 @@ class LDM(WeightedClassifier):
     ['optimal', 'optimal', 'optimal']
     """
 
+    #: linear 1: version 6 of ``linear`` in `SVM`.
+    kernel_versions: ClassVar[Mapping[str, int]] = {"linear": 1}
     search_space: ClassVar[SearchSpace] = SVM.search_space.extended(
         {"lambda_1": ("lambda_1", LAMBDAS), "lambda_2": ("lambda_2", LAMBDAS)},
         prefer={**SVM.search_space.prefer, "lambda_1": "small", "lambda_2": "small"},

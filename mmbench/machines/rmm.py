@@ -172,8 +172,8 @@ class RMM(WeightedClassifier):
     )
     sparse_input = translation_invariant = True
     version = SVM.version
-    #: linear 6: version 5 of ``linear`` in `SVM`.
-    kernel_versions: ClassVar[Mapping[str, int]] = {**SVM.kernel_versions, "linear": 6}
+    #: linear 7: version 6 of ``linear`` in `SVM`.
+    kernel_versions: ClassVar[Mapping[str, int]] = {**SVM.kernel_versions, "linear": 7}
     gap_tolerance_factor = SVM.gap_tolerance_factor
 
     C: float = parameter(1.0, positive(), "Regularization parameter: penalty on slack.")

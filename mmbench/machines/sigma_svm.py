@@ -136,8 +136,8 @@ class SigmaSVM(WeightedClassifier):
     translation_invariant = True
     #: 6: before w = 0 is returned, smaller tolerances are tried.
     version: ClassVar[int] = 6
-    #: linear 3: the gap is relative to the objective, even if the objective is tiny.
-    kernel_versions: ClassVar[Mapping[str, int]] = {"linear": 3, "poly": 1}
+    #: linear 4: version 6 of ``linear`` in `SVM`.
+    kernel_versions: ClassVar[Mapping[str, int]] = {"linear": 4, "poly": 1}
     gap_tolerance_factor = SVM.gap_tolerance_factor
 
     C: float = parameter(1.0, positive(), "Regularization parameter: penalty on slack.")

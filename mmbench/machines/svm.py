@@ -18,7 +18,7 @@ follow the paper on relative margin machines. If ``C=inf``, all slacks are zero 
 | SMO on working sets | as SMO, if there are many rows | `svm_dual.smo` |
 | SMO | of all pairs of many classes in one call | `svm_dual.many_pairs` |
 | active set, interior point | linear kernel, n > d, and d <= 64 or n >= 4 d | `features` |
-| coordinate descent | linear kernel, d > 64, sparse or many rows | `svm_dual.coordinate_descent` |
+| coordinate descent | linear kernel, sparse or many rows, small C | `svm_dual.coordinate_descent` |
 | warm start | linear kernel, solution at neighbouring grid point is optimal | `features` |
 | libsvm | never; only by solver="reference", "libsvm" or "sklearn" | `libsvm_` |
 | liblinear | never; only by solver="liblinear" | `libsvm_` |
@@ -53,6 +53,7 @@ from scipy.sparse import issparse
 
 from mmbench.allowance import time_is_up
 from mmbench.errors import Status
+from mmbench.kernels import row_squares
 from mmbench.kernels.matrix import KernelMatrix
 from mmbench.machines.base.estimator import WeightedClassifier, slack_penalties
 from mmbench.machines.base.one_vs_one import PairPlan, train_pair
@@ -96,10 +97,16 @@ ROWS_PER_FEATURE = 4
 FEW_FEATURES = 64
 
 #: If there are more than MANY_FEATURES features and many dense rows, coordinate descent is tried
-#: before the interior-point method. The CPU time of coordinate descent relative to the
+#: before the interior-point method for every C. The CPU time of coordinate descent relative to the
 #: interior-point method was measured on 10,000 rows with 500, 1000 and 2000 features. The relative
 #: CPU time is 1.2, 0.55 and 0.23 with C = 1, and 0.3, 0.15 and 0.05 with C = 0.01.
 MANY_FEATURES = 1000
+
+#: For at least COORDINATE_ROWS dense rows, coordinate descent is tried first if C times the mean
+#: squared norm of the rows is at most ``d / FEW_FEATURES``. On optdigits, USPS, Letter and the
+#: generated rows of `benchmarks/peers.py` (task `linear`), the CPU time relative to the other
+#: routes is then 0.2 to 0.7; for a larger C, it is up to 5.
+COORDINATE_ROWS = 1000
 
 #: Maximum number of features d for the interior-point method, which factors a d x d matrix per
 #: iteration.
@@ -187,8 +194,8 @@ class SVM(WeightedClassifier):
     sparse_input = translation_invariant = True
     #: 4: before w = 0 is returned, smaller tolerances are tried.
     version: ClassVar[int] = 4
-    #: linear 5: the gap is relative to the objective, even if the objective is tiny.
-    kernel_versions: ClassVar[Mapping[str, int]] = {"linear": 5, "poly": 1, "rbf": 2}
+    #: linear 6: coordinate descent ends by SMO, and is tried first for small C.
+    kernel_versions: ClassVar[Mapping[str, int]] = {"linear": 6, "poly": 1, "rbf": 2}
     gap_tolerance_factor = GAP_TOLERANCE_FACTOR
 
     C: float = parameter(
@@ -299,17 +306,26 @@ def _may_be_in_features(problem: BinaryProblem, solver: str) -> bool:
     return solver == "auto" and problem.is_linear and d < n and d <= MOST_FEATURES
 
 
-def by_coordinates(problem: BinaryProblem, solver: str) -> bool:
+def by_coordinates(problem: BinaryProblem, solver: str, C: float | NDArray = math.inf) -> bool:
     """Whether coordinate descent is the first solver that is tried."""
     n, d = problem.X.shape
-    many = n > STORED_ROWS and (n < ROWS_PER_FEATURE * d or d > MANY_FEATURES)
-    many = issparse(problem.X) or (many and isinstance(problem.X, np.ndarray))
-    return solver == "auto" and problem.is_linear and d > FEW_FEATURES and many
+    dense = isinstance(problem.X, np.ndarray)
+    large = n > STORED_ROWS and (n < ROWS_PER_FEATURE * d or d > MANY_FEATURES)
+    first = d > FEW_FEATURES and (issparse(problem.X) or (dense and large))
+    if dense and not first and n >= COORDINATE_ROWS and solver == "auto" and problem.is_linear:
+        size = row_squares(problem.X[:: n // COORDINATE_ROWS]).mean()
+        first = FEW_FEATURES * np.max(C) * size <= d
+    return bool(first) and solver == "auto" and problem.is_linear
 
 
-def rows_or_gram(problem: BinaryProblem, solver: str, cache_size: float | None = None) -> Any:
+def rows_or_gram(
+    problem: BinaryProblem,
+    solver: str,
+    cache_size: float | None = None,
+    C: float | NDArray = math.inf,
+) -> Any:
     """Return the rows if the problem is solved without a Gram matrix, else the kernel matrix."""
-    if by_coordinates(problem, solver) or solver == "liblinear":
+    if by_coordinates(problem, solver, C) or solver == "liblinear":
         return MappedRows(problem.X)
     if in_features(problem, solver):
         return _rows(problem)
@@ -348,11 +364,13 @@ def solve_dual(
     within the gap tolerance may be no better than w = 0; smaller tolerances are then tried.
     """
     y, inside = problem.y, in_features(problem, solver)
+    by_steps = isinstance(dual.gram, MappedRows) and isinstance(problem.X, np.ndarray)
+    by_steps = by_steps or by_coordinates(problem, solver)
 
     def solve(tol: float, start: PiecewiseSolution | NDArray | None) -> PiecewiseSolution:
         # if the first solver finds no optimal solution, another solver continues
         first = dual
-        if by_coordinates(problem, solver):
+        if by_steps:
             found = solve_to_gap(dual, tol, gap_tolerance, start, solve_by_coordinates)
             if found.status is Status.OPTIMAL or time_is_up():
                 return found
@@ -411,7 +429,7 @@ def train_svm(
     """
     y, gap_tolerance = problem.y, GAP_TOLERANCE_FACTOR * tol
     solver = solver if max_iter < 0 else "smo"
-    dual = svm_dual(rows_or_gram(problem, solver, cache_size), y, C)
+    dual = svm_dual(rows_or_gram(problem, solver, cache_size, C), y, C)
     started = time.perf_counter()
     if max_iter >= 0:
         left = max_iter

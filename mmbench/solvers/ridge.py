@@ -21,7 +21,7 @@ With row weights s, the ridge is ``diag(1/(C s))``. An equivalent system with th
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -138,15 +138,15 @@ def solve_path(
         if isinstance(F, np.ndarray):
             root = qr(F, mode="r")[0][: F.shape[1]].T
         else:
-            values, vectors = eigh(weighted_product(F, np.ones(F.shape[0])))
+            values, vectors = eigh(weighted_product(F))
             root = vectors * np.sqrt(np.maximum(values, 0))
         rows = MappedRows(F, map=root)
-        square = weighted_product(rows, np.ones(F.shape[0]))
+        square = weighted_product(rows)
     elif 1 / max(costs) < np.finfo(float).eps * np.linalg.norm(gram) ** 2:
         return _by_eigenvectors(gram, y, costs, border)
     else:
         square = gram @ gram.T
-    columns = zip(*(_by_primal(rows, square, y, C, border) for C in costs), strict=True)
+    columns = zip(*_by_primal(rows, square, y, costs, border), strict=True)
     a, w, b = map(np.array, columns)
     features = isinstance(gram, FeatureGram)
     coef = F @ lstsq(root.T, w.T, check_finite=False)[0] if features else w.T
@@ -180,8 +180,8 @@ def solve_weights(
     (array([[1.]]), array([-1.]))
     """
     border = np.ones(len(y)) if border is None else border
-    square = weighted_product(rows, np.ones(rows.shape[0]))
-    _, w, b = zip(*(_by_primal(rows, square, y, C, border) for C in costs), strict=True)
+    square = weighted_product(rows)
+    _, w, b = zip(*_by_primal(rows, square, y, costs, border), strict=True)
     return np.column_stack(w), np.array(b)
 
 
@@ -217,22 +217,25 @@ def solve_by_products(
 
 
 def _by_primal(
-    rows: Rows, square: NDArray, y: NDArray, C: float, border: NDArray
-) -> tuple[NDArray, NDArray, float]:
-    """Return multipliers ``a = C (y - rows w - b)``, weights w and bias b for ``G = rows rows'``.
+    rows: Rows, square: NDArray, y: NDArray, costs: Sequence[float], border: NDArray
+) -> Iterator[tuple[NDArray, NDArray, float]]:
+    """Yield multipliers ``a = C (y - rows w - b)``, weights w and bias b for ``G = rows rows'``.
 
     If the entries of G are large, ``rows w`` has far smaller rounding errors than ``G a``.
     """
-    inverse, ahead = ridge_inverse(square, 1 / C), rows.T @ border
-    from_border = inverse(ahead)
-    left = float(border @ border - ahead @ from_border)
-    w, b, residual = np.zeros(len(ahead)), 0.0, y
-    for _ in range(2):  # the second pass is one step of iterative refinement
-        step = inverse(rows.T @ residual - w / C)
-        more = float(border @ residual - ahead @ step) / left
-        w, b = w + step - more * from_border, b + more
-        residual = y - rows @ w - b * border
-    return C * residual, w, b
+    ahead, target = rows.T @ border, rows.T @ y
+    for C in costs:
+        inverse = ridge_inverse(square, 1 / C)
+        from_border = inverse(ahead)
+        left = float(border @ border - ahead @ from_border)
+        w, b, residual = np.zeros(len(ahead)), 0.0, y
+        for refined in (False, True):  # one step of iterative refinement
+            right = rows.T @ residual - w / C if refined else target
+            step = inverse(right)
+            more = float(border @ residual - ahead @ step) / left
+            w, b = w + step - more * from_border, b + more
+            residual = y - rows @ w - b * border
+        yield C * residual, w, b
 
 
 def _by_eigenvectors(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
@@ -64,14 +65,15 @@ class MappedRows:
         dense = part if isinstance(part, np.ndarray) else part.toarray()
         return dense if self.origin is None else dense - self.origin
 
+    @cached_property
     def squares(self) -> NDArray:
-        """Return the squared norm of each row, shape (n,)."""
+        """Squared norm of each row. Shape (n,)."""
         if self.map is None and self.origin is None:
             return row_squares(self.X)
         return np.concatenate([row_squares(self[own]) for own in blocks(*self.X.shape)])
 
-    def product(self, weights: NDArray) -> NDArray:
-        """Return ``rows' diag(weights) rows``.
+    def product(self, weights: NDArray | None = None) -> NDArray:
+        """Return ``rows' diag(weights) rows``; all weights are 1 by default.
 
         First, this product is computed for the rows ``x - origin``. Then it is multiplied by the
         transpose of `map` from the left and by `map` from the right, which takes less time than a
@@ -80,9 +82,11 @@ class MappedRows:
         if isinstance(self.X, np.ndarray):
             out = np.zeros((self.X.shape[1],) * 2)
             for own in blocks(*self.X.shape):
-                part = self._moved(self.X[own]) * np.sqrt(weights[own])[:, None]
+                part = self._moved(self.X[own])
+                part = part if weights is None else part * np.sqrt(weights[own])[:, None]
                 out += part.T @ part
         else:
+            weights = np.ones(len(self)) if weights is None else weights
             out = (self.X.T @ self.X.multiply(weights[:, None]).tocsr()).toarray()
             if self.origin is not None:
                 cross = np.outer(self.X.T @ weights, self.origin)
@@ -105,8 +109,8 @@ class _Transposed:
 Rows = NDArray | MappedRows
 
 
-def weighted_product(rows: Rows, weights: NDArray) -> NDArray:
-    """Return ``rows' diag(weights) rows`` for non-negative weights.
+def weighted_product(rows: Rows, weights: NDArray | None = None) -> NDArray:
+    """Return ``rows' diag(weights) rows`` for non-negative weights, 1 by default.
 
     Dense rows are processed block by block.
 

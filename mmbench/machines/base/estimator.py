@@ -500,7 +500,9 @@ class PairwiseClassifier(Declared, Estimator):
         kernel = kernel.trace_normalised(X, weights) if trace else kernel
         if not kernel.is_finite(X):
             raise ValueError("the kernel matrix has values that are not finite; scale the data")
-        if self.kernel == "linear" and 0 < abs(X).max() < LEAST_FEATURE:
+        # the maximum is compared first, since the absolute values need a copy of X
+        small = self.kernel == "linear" and X.max() < LEAST_FEATURE
+        if small and 0 < abs(X).max() < LEAST_FEATURE:
             raise ValueError("products of the features underflow; scale the data")
         return kernel
 

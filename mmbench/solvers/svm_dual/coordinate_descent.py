@@ -15,12 +15,20 @@ The first update of b uses this upper bound as the slope of s(b). Later updates 
 this bound and the slope of the secant. For each b, coordinate descent starts at the minimiser for
 the previous b. The tolerance of coordinate descent decreases with the changes of b.
 
+For dense rows, the term ``t/2 (sum_i u_i)^2`` is added to the problem, with the mean squared norm t
+of the rows; the solution stays the same. The intercept in a coordinate step is then ``b + t sum_i
+u_i``, and is nearly optimal after the first value of b, as in the method of multipliers. As soon as
+all conditions hold to twice the tolerance of coordinate descent, SMO solves the problem in the free
+and the violating rows, with all other dual variables fixed, until no other row violates a
+condition.
+
 ==================  ============================================  ================================
 route               condition                                     cost
 ==================  ============================================  ================================
-coordinate descent  linear kernel, more than 64 features; sparse  20 to 100 passes over the rows
-                    rows, or dense rows without a stored Gram
-                    matrix
+coordinate descent  linear kernel; sparse rows with more than 64  20 to 100 passes over the rows
+                    features
+                    dense rows: small C, or more than 64          5 to 20 passes over the rows, and
+                    features and no stored Gram matrix            SMO on some hundred rows
 ==================  ============================================  ================================
 
 The number of passes increases with the penalty C and the norms of the rows. After the maximum
@@ -43,6 +51,7 @@ from mmbench.compiled import compiled
 from mmbench.errors import Status
 from mmbench.solvers.rows import MappedRows
 from mmbench.solvers.svm_dual.qp import PiecewiseQP, PiecewiseSolution, gains, optimality
+from mmbench.solvers.svm_dual.smo import solve_smo
 
 #: Maximum number of passes over the rows for the first value of the intercept b, and in total.
 FIRST_PASSES, MOST_PASSES = 40, 400
@@ -60,6 +69,12 @@ MOST_STEP = 1.0
 #: LAST_SHARE is the KKT tolerance for the last intercept b, as a fraction of `tol`. The correction
 #: of the sum by `balanced` changes the decisions by at most SUM_SHARE times `tol`.
 LAST_SHARE, SUM_SHARE = 0.5, 0.1
+
+#: Dense rows are solved by SMO if at most MOST_PART rows are free or violate a condition, and if
+#: their Gram matrix has no more values than the data; in at most MOST_ROUNDS rounds, each with at
+#: most STEPS_PER_ROW steps per row. On generated rows, two to four rounds are enough
+#: (`benchmarks/peers.py`).
+MOST_PART, MOST_ROUNDS, STEPS_PER_ROW = 2000, 10, 50
 
 
 @dataclass
@@ -79,16 +94,17 @@ class CoordinateDescent:
         self.rows, X = self.problem.gram, self.problem.gram.X
         n, d = X.shape
         if isinstance(X, np.ndarray):
-            self.values, self.columns = np.ascontiguousarray(X).ravel(), np.arange(d)
-            self.starts, self.places = np.arange(n + 1) * d, np.zeros(n, np.int64)
+            self.values, self.columns = np.ascontiguousarray(X).ravel(), None
+            self.starts = np.arange(n + 1) * d
         else:
-            self.values, self.columns = X.data, X.indices
-            self.places = self.starts = X.indptr.astype(np.int64, copy=False)
-        self.columns = self.columns.astype(np.int32, copy=False)
+            self.values, self.columns = X.data, X.indices.astype(np.int32, copy=False)
+            self.starts = X.indptr.astype(np.int64, copy=False)
         # a row of zeros gets a positive squared norm, so that its dual variable moves to the knot
         # with the smallest cost
-        self.squares = np.maximum(self.rows.squares(), np.finfo(float).tiny)
-        self.w, self.passes, self.most = self.rows.T @ self.u, 0.0, FIRST_PASSES
+        self.squares = np.maximum(self.rows.squares, np.finfo(float).tiny)
+        self.unit = float(self.squares.mean()) if self.columns is None else 0.0
+        self.w = self.rows.T @ self.u if self.u.any() else np.zeros(d)
+        self.passes, self.most = 0.0, FIRST_PASSES
         self.random = np.random.RandomState(0)
 
     def ended(self) -> bool:
@@ -107,8 +123,8 @@ class CoordinateDescent:
             self.passes += len(order) / n
             self.random.shuffle(order)
             kept, worst = _pass(
-                *(self.values, self.columns, self.starts, self.places, self.squares),
-                *(problem.knots, problem.slopes, self.u, self.w, self.b, order, margin),
+                *(self.values, self.columns, self.starts, self.squares),
+                *(problem.knots, problem.slopes, self.u, self.w, self.b, self.unit, order, margin),
             )
             if worst > tol:
                 order, margin = order[:kept].copy(), worst
@@ -127,6 +143,9 @@ class CoordinateDescent:
         low, high, secant, before = -np.inf, np.inf, 0.0, (np.inf, np.inf)
         while not self.ended():
             self.minimise(accuracy)
+            near = self.unit * abs(self.u.sum()) <= accuracy
+            if self.columns is None and near and self.finish(tol, accuracy):
+                return
             self.most = self.most if self.ended() else MOST_PASSES
             free, total = self.free(), float(self.u.sum())
             sums = self.rows.T @ free.astype(float)
@@ -141,7 +160,7 @@ class CoordinateDescent:
             if accuracy < abs(moved) * STEP_SHARE and changed * moved < 0:
                 secant = -changed / moved
             before = self.b, total
-            slope = max(slope, secant, np.finfo(float).tiny)
+            slope = float(max(slope / (1 + self.unit * slope), secant, np.finfo(float).tiny))
             step = total / slope  # the step is very large if no u_i is strictly between knots
             if not max(low, self.b - MOST_STEP) < self.b + step < min(high, self.b + MOST_STEP):
                 ends = np.isfinite(low) and np.isfinite(high)
@@ -149,15 +168,51 @@ class CoordinateDescent:
             self.b += step
             accuracy = max(last, min(TOLERANCE_SHARE * accuracy, STEP_SHARE * abs(step)))
 
+    def finish(self, tol: float, accuracy: float) -> bool:
+        """Solve by SMO for the free and the violating rows, until all rows satisfy the conditions.
+
+        Returns False, and changes nothing, if these rows are too many or SMO does not converge.
+        """
+        problem, X, used = self.problem, self.rows.X, np.zeros(len(self.u), bool)
+        u, b = self.balanced(), self.b + self.unit * self.u.sum()
+        for k in range(MOST_ROUNDS):
+            decision = X @ (X.T @ u)
+            rise, fall = gains(u, problem.knots, problem.slopes)
+            violation = optimality(decision, rise, fall)[1]
+            if violation <= tol:
+                self.u = u
+                return True
+            f = decision + b
+            used |= (rise == fall) | (rise - f > 0.5 * tol) | (fall - f < -0.5 * tol)
+            part = np.flatnonzero(used)
+            if len(part) > min(MOST_PART, X.size**0.5) or (k == 0 and violation > 2 * accuracy):
+                return False
+            Z, own = X[part], u[part]
+            gram = np.zeros((len(part) + 1,) * 2)
+            gram[:-1, :-1] = Z @ Z.T
+            slopes = problem.slopes[part] + (decision[part] - gram[:-1, :-1] @ own)[:, None]
+            # the last row holds the constant sum of all other dual variables
+            own = np.append(own, -own.sum())
+            small = PiecewiseQP(
+                gram,
+                np.vstack([problem.knots[part], np.full(problem.knots.shape[1], own[-1])]),
+                np.vstack([slopes, np.zeros(slopes.shape[1])]),
+            )
+            found = solve_smo(small, own, 0.5 * tol, STEPS_PER_ROW * len(own))
+            if found.status is not Status.OPTIMAL:
+                return False
+            u[part], b = found.u[:-1], found.bias
+        return False
+
     def free(self) -> NDArray:
         """Return the mask of dual variables strictly inside a linear piece of their cost."""
         return np.equal(*gains(self.u, self.problem.knots, self.problem.slopes))
 
     def balanced(self) -> NDArray:
         """Return feasible dual variables; all free u_i are changed equally to make the sum zero."""
-        free = self.free()
-        self.u[free] -= self.u.sum() / max(free.sum(), 1)
-        return self.problem.feasible(self.u)
+        free, u = self.free(), self.u.copy()
+        u[free] -= u.sum() / max(free.sum(), 1)
+        return self.problem.feasible(u)
 
 
 def solve_by_coordinates(
@@ -186,7 +241,7 @@ def solve_by_coordinates(
 
 @compiled()
 def _pass(
-    values, columns, starts, places, squares, knots, slopes, u, w, b, order, margin
+    values, columns, starts, squares, knots, slopes, u, w, b, unit, order, margin
 ):  # fmt: skip
     """Take one coordinate step per row in `order`, and move active rows to the front of `order`.
 
@@ -195,13 +250,16 @@ def _pass(
     """
     # A row is inactive if its dual variable leaves its knot only after the decision of the row
     # changes by `margin` or more.
-    kept, worst = 0, 0.0
+    kept, worst, total = 0, 0.0, u.sum()
     for p in range(order.shape[0]):
         i = order[p]
-        start, place, old = starts[i], places[i], u[i]
-        f = b
-        for k in range(starts[i + 1] - start):
-            f += w[columns[place + k]] * values[start + k]
+        start, old, f = starts[i], u[i], b + unit * total
+        if columns is None:  # a row of dense values; Numba compiles this case separately
+            for k in range(w.shape[0]):
+                f += w[k] * values[start + k]
+        else:
+            for k in range(start, starts[i + 1]):
+                f += w[columns[k]] * values[k]
         new, room, missed = knots[i, slopes.shape[1]], np.inf, 0.0
         found = False
         for s in range(slopes.shape[1]):
@@ -210,14 +268,19 @@ def _pass(
                 room, missed = min(room, slope), max(missed, -slope)
             if knots[i, s] < old <= knots[i, s + 1]:  # the linear piece to the left of u_i
                 room, missed = min(room, -slope), max(missed, slope)
-            goal = old - slope / squares[i]
+            goal = old - slope / (squares[i] + unit)
             if not found and goal < knots[i, s + 1]:
                 new, found = max(goal, knots[i, s]), True
         if new != old:
             u[i] = new
+            total += new - old
             worst = max(worst, missed)
-            for k in range(starts[i + 1] - start):
-                w[columns[place + k]] += (new - old) * values[start + k]
+            if columns is None:
+                for k in range(w.shape[0]):
+                    w[k] += (new - old) * values[start + k]
+            else:
+                for k in range(start, starts[i + 1]):
+                    w[columns[k]] += (new - old) * values[k]
         if new != old or room < margin:
             order[p], order[kept] = order[kept], i
             kept += 1

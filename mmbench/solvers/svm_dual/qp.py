@@ -168,7 +168,7 @@ class PiecewiseQP:
         """Return ``k(x_i, x_i)`` for all rows, from the kernel matrix or from the data matrix."""
         gram = self.gram
         if isinstance(gram, MappedRows):
-            return gram.squares()
+            return gram.squares
         stored = isinstance(gram, np.ndarray) and gram.shape[0] != gram.shape[1]
         return row_squares(gram) if stored else np.maximum(gram.diagonal(), 0.0)
 
