@@ -85,9 +85,9 @@ def _config(path: Path, bundle: Path, overrides: Iterable[str], trusted: bool) -
         if entry[key] in ("", ".", "..") or set(entry[key]) & set("/\\:~"):
             reason = "a bundle names data files without folders"
             raise UserError(f"{bundle}: {key}: {entry[key]}: {reason}; give yours with --set")
-    if isinstance(path := content.get("published"), str):
+    if isinstance(named := content.get("published"), str):
         raise UserError(
-            f"{bundle}: published: {path}: a bundle contains rows, not the name of a file"
+            f"{bundle}: published: {named}: a bundle contains rows, not the name of a file"
         )
     if _source(content):
         _check_source(content, bundle)

@@ -251,10 +251,11 @@ class SVM(WeightedClassifier):
         seconds = (time.perf_counter() - started) / len(sizes)
         models, coefs = [], np.split(found.u, np.cumsum(sizes)[:-1])
         rows = zip(found.solved, combinations(plan.classes, 2), found.certificates, strict=True)
-        for k, (solved, pair, (bias, *numbers, steps, support)) in enumerate(rows):
+        for k, (solved, pair, (bias, objective, bound, far, steps, support)) in enumerate(rows):
             if solved:
-                own = (*numbers, int(steps), seconds, int(support), pair, "SMO")
-                models.append(BinaryModel(bias, Fit(Status.OPTIMAL, *own), coefs[k]))
+                numbers = (objective, bound, far, int(steps), seconds, int(support))
+                fit = Fit(Status.OPTIMAL, *numbers, pair=pair, route="SMO")
+                models.append(BinaryModel(bias, fit, coefs[k]))
             else:
                 models.append(train_pair(plan.machines[k], plan.problem(k), None))
         return models

@@ -491,7 +491,7 @@ class PairwiseClassifier(Declared, Estimator):
             with np.errstate(over="ignore", invalid="ignore"):
                 total = X.shape[1] * variance(X, weights)
             scale = 1.0 / total if total > np.finfo(float).tiny else 1.0
-            gamma = scale if gamma == "scale" else gamma * scale
+            gamma = scale if gamma == "scale" else float(gamma) * scale
         if self.gamma_scaling == "per_feature":
             gamma = gamma / X.shape[1]
         kernel = Kernel(str(self.kernel), gamma=float(gamma), degree=self.degree)

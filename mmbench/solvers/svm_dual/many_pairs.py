@@ -77,8 +77,9 @@ def solve_pairs(
     positive = np.repeat([j for _, j in combinations(range(n_classes), 2)], np.diff(starts))
     y = np.where(places >= ends[positive], 1.0, -1.0)
     root = np.sqrt(np.concatenate([np.maximum(block.diagonal(), 0.0) for block in blocks]))[places]
+    bias, kkt, steps = ended.T
     solutions = (u, decision, y, root)
-    return _judged(solutions, *ended.T, starts, C, tol, gap_factor * tol)
+    return _judged(solutions, bias, kkt, steps, starts, C, tol, gap_factor * tol)
 
 
 class _Values:
@@ -92,6 +93,7 @@ class _Values:
         """Return the kernel values of the rows `first` to `last` with the rows `first` to `end`."""
         if self.rows is not None:
             return self.rows.take(slice(first, last)).values(self.rows.take(slice(first, end)))
+        assert self.columns is not None
         block = LazyGram(
             np.empty((last - first, end - first)),
             np.ascontiguousarray(self.columns[:, first:end]),
