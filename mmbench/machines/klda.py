@@ -53,6 +53,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mmbench.errors import Status
+from mmbench.kernels import row_squares
 from mmbench.machines.base.estimator import WeightedClassifier, row_weights
 from mmbench.machines.base.parameters import (
     choice,
@@ -61,7 +62,15 @@ from mmbench.machines.base.parameters import (
     parameter,
     positive,
 )
-from mmbench.machines.base.problem import BinaryModel, BinaryProblem, Fit, refused
+from mmbench.machines.base.problem import (
+    BinaryModel,
+    BinaryProblem,
+    Fit,
+    around,
+    far_origin,
+    linear_weights,
+    refused,
+)
 from mmbench.machines.base.search_space import SearchSpace
 from mmbench.machines.base.threshold import optimal_bias
 from mmbench.machines.kernel_pca import ROWS_PER_FEATURE, gram_by_features
@@ -135,6 +144,11 @@ class KLDA(WeightedClassifier):
         if any(set(point) - {"eta"} for point in points):
             return super().train_path(problem, points)
         etas = [point.get("eta", self.eta) for point in points]
+        origin, stated = None, problem
+        if type(problem) is BinaryProblem and self.kernel == "linear":
+            # only the ridge depends on the origin, and far from it a Gram matrix loses digits
+            origin = far_origin(problem.X)
+            problem = replace(problem, X=around(problem.X, origin))
         errors, reference = row_weights(problem, self.class_weight), self.solver == "reference"
         gram = problem.copied_gram() if reference else gram_by_features(problem)
         started = time.perf_counter()
@@ -143,6 +157,9 @@ class KLDA(WeightedClassifier):
         # `level` is 1 if all rows are 0, since w is then 0 for any ridge
         level = float(gram.trace()) / sum(rows.totals) or 1.0
         ridges = level * np.array(etas)
+        if origin is not None:
+            squares = stated.kernel.apply(row_squares(stated.X)[None])[0]
+            ridges *= float(np.average(squares, weights=stated.weights)) / level
         status, route, features = Status.OPTIMAL, "Cholesky", None
         if isinstance(gram, FeatureGram):
             route, features = "Cholesky in features", gram.features
@@ -162,6 +179,9 @@ class KLDA(WeightedClassifier):
         seconds = (time.perf_counter() - started) / len(etas)
         for model in models:
             model.fit = replace(model.fit, seconds=seconds, status=status, route=route)
+            if origin is not None:
+                model.w = linear_weights(problem.X, model)
+                model.intercept -= float(model.w @ origin)
             if model.fit.objective > 0:  # the objective value at w = 0 is 0
                 model.fit = refused(model.fit, "by rounding the solution is worse than w = 0")
         return models

@@ -194,3 +194,21 @@ def test_a_small_ridge_puts_no_threshold_between_equal_rows(machine, seed):
     y = X[:, 0] + 2 * rng.normal(size=25) > 0
     f = machine.set_params(kernel="rbf", gamma=0.1).fit(X, y).decision_function(X)
     assert np.abs(f).min() > 4e-10 * np.ptp(f)  # half the resolution of the scores
+
+
+@pytest.mark.parametrize("shape", [(60, 4), (30, 20)])
+@pytest.mark.parametrize("solver", ["auto", "reference"])
+def test_linear_rows_far_from_the_origin_lose_no_digits(shape, solver):
+    """Only the ridge depends on the origin; a Gram matrix of such rows loses ten digits."""
+    random = np.random.RandomState(0)
+    Z = random.standard_normal(shape)
+    y = np.where(Z[:, 1] + 0.3 * random.standard_normal(len(Z)) > 0, 1, -1)
+    X = Z + 1e6
+    fit = KLDA(kernel="linear", solver=solver).fit(X, y).fits_[0]
+    within = sum((part := Z[y == c] - Z[y == c].mean(axis=0)).T @ part for c in (-1, 1))
+    ahead = Z[y == 1].mean(axis=0) - Z[y == -1].mean(axis=0)
+    eta = 1e-3 * np.square(X).sum(axis=1).mean()
+    optimum = -0.5 * ahead @ np.linalg.solve(within + eta * np.eye(shape[1]), ahead)
+    assert fit.status == "optimal"
+    assert fit.objective == pytest.approx(optimum, 1e-9)
+    assert fit.bound <= optimum * (1 - 1e-9)

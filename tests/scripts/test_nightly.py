@@ -312,7 +312,13 @@ def test_a_release_of_a_candidate_is_a_prerelease(tag: str, candidate: bool, tmp
     (tmp_path / "gh").write_text('#!/bin/sh\nprintf "%s\\n" "$@" > arguments\n')
     (tmp_path / "gh").chmod(0o755)
     path = f"{tmp_path}:{os.environ['PATH']}"
-    run(script, tmp_path, {"github.token": "", "github.repository": ""}, GITHUB_REF_NAME=tag, PATH=path)
+    run(
+        script,
+        tmp_path,
+        {"github.token": "", "github.repository": ""},
+        GITHUB_REF_NAME=tag,
+        PATH=path,
+    )
     arguments = (tmp_path / "arguments").read_text().splitlines()
     assert arguments[:3] == ["release", "create", tag]
     assert ("--prerelease" in arguments) == candidate
