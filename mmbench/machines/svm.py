@@ -243,11 +243,12 @@ class SVM(WeightedClassifier):
     ) -> list[BinaryModel]:
         if not self._solves_pairs_together(plan):
             return super()._train_all(plan, hooks)
+        machine: Any = plan.machines[0]  # `fit_pairs` may give other parameters than those of self
         sizes = np.array([len(part) for part in plan.rows])
-        tol = np.where(sizes <= FEW_ROWS, tolerance(self.tol, 0), self.tol)
+        tol = np.where(sizes <= FEW_ROWS, tolerance(machine.tol, 0), machine.tol)
         started, kernel = time.perf_counter(), plan.kernels[0]
         lazy = kernel.name == "rbf" and plan.X.shape[1] <= LAZY_FEATURES
-        found = solve_pairs(kernel, plan.X, plan.labels, self.C, tol, GAP_TOLERANCE_FACTOR, lazy)
+        found = solve_pairs(kernel, plan.X, plan.labels, machine.C, tol, GAP_TOLERANCE_FACTOR, lazy)
         seconds = (time.perf_counter() - started) / len(sizes)
         models, coefs = [], np.split(found.u, np.cumsum(sizes)[:-1])
         rows = zip(found.solved, combinations(plan.classes, 2), found.certificates, strict=True)
@@ -262,16 +263,17 @@ class SVM(WeightedClassifier):
 
     def _solves_pairs_together(self, plan: PairPlan) -> bool:
         """Whether all pairs are solved in one call: many small pairs with equal parameters."""
-        plain = plan.weights is None and self.class_weight is None and self.cache_size is None
-        limited = self.max_iter >= 0 or self.time_limit is not None or math.isinf(self.C)
-        named = self.solver in ("auto", "smo") and self.kernel in ("rbf", "poly")
+        one: Any = plan.machines[0]
+        plain = plan.weights is None and one.class_weight is None and one.cache_size is None
+        limited = one.max_iter >= 0 or self.time_limit is not None or math.isinf(one.C)
+        named = one.solver in ("auto", "smo") and self.kernel in ("rbf", "poly")
         own = type(self).train is SVM.train and not getattr(self, "_skl_callbacks", ())
         return (
             (plain and named and own and not limited and isinstance(plan.X, np.ndarray))
             and len(plan.classes) >= MANY_CLASSES
             and plan.size.n <= MOST_PAIR_ROWS
             and len(plan.labels) * (len(plan.classes) - 1) <= MOST_ROWS_OF_PAIRS
-            and all(vars(machine) == vars(plan.machines[0]) for machine in plan.machines)
+            and all(vars(machine) == vars(one) for machine in plan.machines)
         )
 
     def train(self, problem: BinaryProblem, warm: BinaryModel | None = None) -> BinaryModel:
