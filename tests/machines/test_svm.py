@@ -249,6 +249,9 @@ def test_pairs_that_are_solved_together_are_the_svms_of_the_pairs(kernel, C, fea
     assert together.score(X, y) == SVM(C=C, n_jobs=2, cache_size=200, **kernel).fit(X, y).score(
         X, y
     )
+    # the parameters of the pairs count, not those of the machine
+    given = SVM(C=3.0, **kernel).fit_pairs(X, y, [{"C": C}] * 45)
+    np.testing.assert_array_equal(given.intercept_, together.intercept_)
 
 
 @pytest.mark.parametrize(
