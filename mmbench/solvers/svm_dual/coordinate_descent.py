@@ -25,10 +25,10 @@ condition.
 ==================  ============================================  ================================
 route               condition                                     cost
 ==================  ============================================  ================================
-coordinate descent  linear kernel; sparse rows with more than 64  20 to 100 passes over the rows
-                    features
-                    dense rows: small C, or more than 64          5 to 20 passes over the rows, and
-                    features and no stored Gram matrix            SMO on some hundred rows
+coordinate descent  linear kernel, more than 64 features; sparse  20 to 100 passes over the rows
+                    rows
+                    dense rows: small C, or no stored Gram        5 to 20 passes over the rows, and
+                    matrix                                        SMO on some hundred rows
 ==================  ============================================  ================================
 
 The number of passes increases with the penalty C and the norms of the rows. After the maximum
