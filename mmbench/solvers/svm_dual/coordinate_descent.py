@@ -81,8 +81,9 @@ MOST_PART, MOST_ROUNDS, STEPS_PER_ROW = 2000, 10, 50
 class CoordinateDescent:
     """State of coordinate descent; the rows are stored in compressed sparse row format.
 
-    Row i has ``starts[i + 1] - starts[i]`` values, which begin at index ``starts[i]`` of `values`.
-    The column indices of row i begin at index ``places[i]`` of `columns`.
+    Row i has ``starts[i + 1] - starts[i]`` values, which begin at index ``starts[i]`` of `values`
+    and of the column indices `columns`. For dense rows, `columns` is None. `unit` is the factor t
+    in the docstring of the module, and 0 for sparse rows.
     """
 
     problem: PiecewiseQP
