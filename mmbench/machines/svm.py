@@ -18,7 +18,7 @@ follow the paper on relative margin machines. If ``C=inf``, all slacks are zero 
 | SMO on working sets | as SMO, if there are many rows | `svm_dual.smo` |
 | SMO | of all pairs of many classes in one call | `svm_dual.many_pairs` |
 | active set, interior point | linear kernel, n > d, and d <= 64 or n >= 4 d | `features` |
-| coordinate descent | linear kernel, sparse or many rows, small C | `svm_dual.coordinate_descent` |
+| coordinate descent | linear kernel, d > 64, sparse or many rows | `svm_dual.coordinate_descent` |
 | warm start | linear kernel, solution at neighbouring grid point is optimal | `features` |
 | libsvm | never; only by solver="reference", "libsvm" or "sklearn" | `libsvm_` |
 | liblinear | never; only by solver="liblinear" | `libsvm_` |
@@ -102,10 +102,10 @@ FEW_FEATURES = 64
 #: CPU time is 1.2, 0.55 and 0.23 with C = 1, and 0.3, 0.15 and 0.05 with C = 0.01.
 MANY_FEATURES = 1000
 
-#: For at least COORDINATE_ROWS dense rows, coordinate descent is tried first if C times the mean
-#: squared norm of the rows is at most ``d / FEW_FEATURES``. On optdigits, USPS, Letter and the
-#: generated rows of `benchmarks/peers.py` (task `linear`), the CPU time relative to the other
-#: routes is then 0.2 to 0.7; for a larger C, it is up to 5.
+#: For at least COORDINATE_ROWS dense rows of more than FEW_FEATURES features, coordinate descent is
+#: tried first if C times the mean squared norm of the rows is at most ``d / FEW_FEATURES``. On USPS
+#: and the generated rows of `benchmarks/peers.py` (task `linear`), the CPU time relative to the
+#: other routes is then 0.2 to 0.9; on rows of 16 to 64 features, it is up to 5 for a larger C.
 COORDINATE_ROWS = 1000
 
 #: Maximum number of features d for the interior-point method, which factors a d x d matrix per
@@ -312,13 +312,15 @@ def _may_be_in_features(problem: BinaryProblem, solver: str) -> bool:
 def by_coordinates(problem: BinaryProblem, solver: str, C: float | NDArray = math.inf) -> bool:
     """Whether coordinate descent is the first solver that is tried."""
     n, d = problem.X.shape
-    dense = isinstance(problem.X, np.ndarray)
-    large = n > STORED_ROWS and (n < ROWS_PER_FEATURE * d or d > MANY_FEATURES)
-    first = d > FEW_FEATURES and (issparse(problem.X) or (dense and large))
-    if dense and not first and n >= COORDINATE_ROWS and solver == "auto" and problem.is_linear:
-        size = row_squares(problem.X[:: n // COORDINATE_ROWS]).mean()
-        first = FEW_FEATURES * np.max(C) * size <= d
-    return bool(first) and solver == "auto" and problem.is_linear
+    dense, auto = isinstance(problem.X, np.ndarray), solver == "auto" and problem.is_linear
+    if not auto or d <= FEW_FEATURES or not (dense or issparse(problem.X)):
+        return False
+    if not dense or (n > STORED_ROWS and (n < ROWS_PER_FEATURE * d or d > MANY_FEATURES)):
+        return True
+    if n < COORDINATE_ROWS:
+        return False
+    size = row_squares(problem.X[:: n // COORDINATE_ROWS]).mean()
+    return bool(FEW_FEATURES * np.max(C) * size <= d)
 
 
 def rows_or_gram(

@@ -25,10 +25,10 @@ condition.
 ==================  ============================================  ================================
 route               condition                                     cost
 ==================  ============================================  ================================
-coordinate descent  linear kernel; sparse rows with more than 64  20 to 100 passes over the rows
-                    features
-                    dense rows: small C, or more than 64          5 to 20 passes over the rows, and
-                    features and no stored Gram matrix            SMO on some hundred rows
+coordinate descent  linear kernel, more than 64 features; sparse  20 to 100 passes over the rows
+                    rows
+                    dense rows: small C, or no stored Gram        5 to 20 passes over the rows, and
+                    matrix                                        SMO on some hundred rows
 ==================  ============================================  ================================
 
 The number of passes increases with the penalty C and the norms of the rows. After the maximum
@@ -81,8 +81,9 @@ MOST_PART, MOST_ROUNDS, STEPS_PER_ROW = 2000, 10, 50
 class CoordinateDescent:
     """State of coordinate descent; the rows are stored in compressed sparse row format.
 
-    Row i has ``starts[i + 1] - starts[i]`` values, which begin at index ``starts[i]`` of `values`.
-    The column indices of row i begin at index ``places[i]`` of `columns`.
+    Row i has ``starts[i + 1] - starts[i]`` values, which begin at index ``starts[i]`` of `values`
+    and of the column indices `columns`. For dense rows, `columns` is None. `unit` is the factor t
+    in the docstring of the module, and 0 for sparse rows.
     """
 
     problem: PiecewiseQP
