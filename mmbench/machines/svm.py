@@ -243,7 +243,7 @@ class SVM(WeightedClassifier):
     ) -> list[BinaryModel]:
         if not self._solves_pairs_together(plan):
             return super()._train_all(plan, hooks)
-        machine: Any = plan.machines[0]  # `fit_pairs` may give other parameters than those of self
+        machine: Any = plan.machines[0]  # `fit_pairs` may give parameters that self has not
         sizes = np.array([len(part) for part in plan.rows])
         tol = np.where(sizes <= FEW_ROWS, tolerance(machine.tol, 0), machine.tol)
         started, kernel = time.perf_counter(), plan.kernels[0]
