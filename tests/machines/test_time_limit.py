@@ -87,6 +87,14 @@ def test_pairs_for_which_no_time_is_left_are_not_begun_and_the_larger_class_is_p
     assert set(fitted.predict(X)) == {2}
 
 
+def test_svms_of_many_classes_end_at_the_limit_around_them():
+    """All pairs are solved in one call per class, which asks for the time as separate pairs do."""
+    X, y = np.random.RandomState(0).standard_normal((200, 5)), np.arange(200) % 20
+    with within(allowed(0.0)), pytest.warns(ConvergenceWarning, match="time_limit"):
+        machine = SVM(gamma=0.1).fit(X, y)
+    assert {str(fit.status) for fit in machine.fits_} == {"time_limit"}
+
+
 def test_a_limit_that_is_not_reached_changes_nothing(rows):
     X, y = rows
     limited, free = SVM(time_limit=600.0).fit(X, y), SVM().fit(X, y)

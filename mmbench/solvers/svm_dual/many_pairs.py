@@ -17,6 +17,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from mmbench.allowance import time_is_up
 from mmbench.compiled import compiled
 from mmbench.kernels import Kernel
 from mmbench.kernels.matrix import KernelRows, LazyGram, read_row
@@ -59,14 +60,16 @@ def solve_pairs(
     n_classes = len(sizes)
     starts = np.append(0, np.cumsum(np.add.outer(sizes, sizes)[np.triu_indices(n_classes, 1)]))
     # of each row of each pair: dual variable, decision without the intercept, and place in X
-    u, decision, places = np.zeros(starts[-1]), np.zeros(starts[-1]), np.empty(starts[-1], int)
-    ended = np.empty((len(starts) - 1, 3))  # intercept, violation of KKT conditions, steps
+    u, decision, places = np.zeros(starts[-1]), np.zeros(starts[-1]), np.zeros(starts[-1], int)
+    ended = np.full((len(starts) - 1, 3), np.inf)  # intercept, violation of KKT conditions, steps
     values = _Values(kernel, X, lazy)
     blocks = [values.between(ends[j], ends[j + 1], ends[j + 1]) for j in range(n_classes)]
     squares = np.concatenate([block.ravel() for block in blocks])
     offsets = np.append(0, np.cumsum(sizes**2))
     k = 0
     for i in range(n_classes - 1):
+        if time_is_up():  # the other pairs are left unsolved
+            break
         last = k + n_classes - 1 - i
         here = slice(starts[k], starts[last])
         solve_class(
