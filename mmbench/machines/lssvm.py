@@ -162,7 +162,7 @@ class LSSVM(WeightedClassifier):
         if self.kernel == "linear" and plain and size.is_sparse(MOST_FEATURES):
             return size.products()
         if self._in_features(size, ROWS_PER_FEATURE):
-            return size.rows(2 + weighted - plain) + size.covariances(3)
+            return size.rows(weighted if plain else 2 + weighted) + size.covariances(3)
         # K and a Cholesky factor, and the product K K if reading="empirical"
         return self._gram_bytes(size, 3 + weighted - plain)
 
