@@ -110,6 +110,7 @@ def _description(
 ) -> str:
     run = _root("run")
     _add(run, "task_id", str(task_id))
+    _add(run, "flow_id")  # empty: the flow is in flow.xml
     for name, value in parameters.items():
         setting = _add(run, "parameter_setting")
         _add(setting, "name", name)
