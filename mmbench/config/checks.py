@@ -71,13 +71,14 @@ def check(config: Config) -> None:
     _check_datasets(config, columns)
     _check_grid_points(config, columns)
     _check_published(config)
-    check_known(config.layout, LAYOUTS, "unknown layout", "layout")
-    with at("layout"):
-        if len(config.protocol.subsets) > 1:
-            check_able(config.layout, "sized", "several training sizes")
-    with at("metrics"):
-        if config.metrics:
-            check_able(config.layout, "any_metric", config.metrics[0])
+    for layout in config.layout:
+        check_known(layout, LAYOUTS, "unknown layout", "layout")
+        with at("layout"):
+            if len(config.protocol.subsets) > 1:
+                check_able(layout, "sized", "several training sizes")
+        with at("metrics"):
+            if config.metrics:
+                check_able(layout, "any_metric", config.metrics[0])
 
 
 def _check_number_of_jobs(config: Config) -> None:

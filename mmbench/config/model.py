@@ -428,7 +428,9 @@ class Config(Strict):
         BeforeValidator(lambda value: _checked(check_metrics, one_or_more(value))),
         Forms(single=True),
     ] = []
-    layout: str = "generic"
+    layout: Annotated[
+        list[str], BeforeValidator(one_or_more), Field(min_length=1), Forms(single=True)
+    ] = ["generic"]
     _source: Config | None = PrivateAttr(default=None)
 
     @property

@@ -251,7 +251,8 @@ def plan_of(config: Config, jobs: Iterable[Job] = ()) -> Plan:
     smoke, metrics = config.name.endswith(SUFFIX), tuple(config.metrics)
     settings = (labels, config.published_names, splits, smoke, metrics, uses)
     ratio, published = config.protocol.test_to_train, tuple(placed_rows(config))
-    return Plan(config.name, config.layout, tuple(cells), *settings, ratio, published)
+    layout, *more = config.layout
+    return Plan(config.name, layout, tuple(cells), *settings, ratio, published, tuple(more))
 
 
 def placed_rows(config: Config) -> Iterator[PublishedRow]:

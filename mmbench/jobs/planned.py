@@ -116,6 +116,8 @@ class Plan:
     test_to_train: float = 0.0
     #: Rows of the user's published table, if there is one.
     published: tuple[PublishedRow, ...] = ()
+    #: Names of the layouts of further tables of the experiment.
+    more_layouts: tuple[str, ...] = ()
     #: SHA-256 and text of the configuration in the results folder; empty if unknown.
     config_sha256: str = ""
     config: str = ""

@@ -76,8 +76,8 @@ def tables_of(
     metrics: Sequence[str] = (),
     bold: bool = True,
 ) -> list[Table]:
-    """Return the tables of an experiment: in one layout, or in all layouts of a reference."""
-    layouts = [layout] if layout or metrics else results.facts.get("layouts", [None])
+    """Return the tables of an experiment: in one layout, or in all its layouts."""
+    layouts = [layout] if layout or metrics else [None, *results.plan.more_layouts]
     tables = [arrange(laid_out(results, name, metrics)) for name in layouts]
     return tables if bold else list(map(without_bold, tables))
 

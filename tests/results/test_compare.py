@@ -62,6 +62,7 @@ def changed(results: Results, machine: str = "svm", metric: str = ".*", **column
         ("usps_rbf", "rmm", "errors_count", {"in_band": False}, ["band"]),
         ("mmrm_fig2", ".*", "regression_.*", {"measured": lambda v: -5 * v}, ["mean"]),
         ("verdict_large", ".*", "auc", {"measured": lambda v: 0.9 * v}, ["mean"]),
+        ("rmm_fig2", ".*", "ratio_.*", {"measured": lambda v: 2 * v}, []),
         ("rmm_fig2", ".*", "errors_expected", {"measured": lambda v: v + 1}, []),
         ("rmm_fig2", ".*", "errors_expected", {"measured": lambda v: v + 30}, ["mean"]),
     ],
