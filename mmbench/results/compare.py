@@ -66,7 +66,7 @@ STOPPED_FACTOR = 2.0
 NEAR_TIES = 0.1
 #: Maximum relative change of another metric, such as the AUC, by another BLAS.
 OTHER_SHARE = 0.05
-#: Beginnings of the names of metrics that are not compared, such as times and ratios of times; times
+#: Beginnings of the names of metrics that are not compared. Ratios are ratios of times, and times
 #: may cause a warning.
 PASSED_OVER = ("seconds_", "ratio_", SELECTED, "n_", "median_gap", "gap_tolerance")
 #: Maximum change, by another BLAS, of the number of gaps above the tolerance.
