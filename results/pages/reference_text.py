@@ -245,6 +245,12 @@ class Table:
         }
         return {name: own.p for name, own in found.items() if own and own.tested}
 
+    def better(self, machine: str, other: str) -> list[str]:
+        """Return the data sets on which `machine` is better than `other`, at level 0.05 each."""
+        gains = self.gains(machine, other)
+        p = self.p(machine, other)
+        return [name_of(name) for name in p if p[name] < 0.05 and gains[name] > 0]
+
     # Numbers for single paragraphs of the page.
 
     def average(self, machine: str, column: str = "measured") -> float:
