@@ -17,6 +17,7 @@ import pytest
 from mmbench.commands.outputs import clean
 from mmbench.errors import Status, UserError
 from mmbench.jobs import store as store_module
+from mmbench.jobs.job import Job
 from mmbench.jobs.planned import Plan
 from mmbench.jobs.record import is_done, new_record, plain
 from mmbench.jobs.seal import BadRecord, sealed
@@ -42,6 +43,23 @@ def test_a_record_comes_back_as_it_was_written(store, job, arrays):
     for name, array in store.arrays(job.key).items():
         np.testing.assert_array_equal(array, arrays[name])
         assert array.dtype == arrays[name].dtype
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"preprocess": (("sklearn.feature_selection:SelectKBest", (("k", 1),)),)},
+        {"preprocess": (("own:Step", (("sizes", (1, 2)), ("by", (("a", 0.5),)))),)},
+        {"options": (("categories", ("red", "green")), ("units", (("width", "cm"),)))},
+        {"params": (("hidden_layer_sizes", (20, 10)), ("class_weight", (("x", 1), ("y", 5))))},
+        {"grid": (("hidden_layer_sizes", ((5,), (5, 5))), ("fit_intercept", (True, False)))},
+    ],
+)
+def test_a_record_with_nested_settings_comes_back(store, job, changes):
+    own = {k: v for k, v in changes.items() if k in ("preprocess", "options")}
+    made = replace(job, dataset=replace(job.dataset, **own), **(changes if not own else {}))
+    store.write(done(made), {})
+    assert Job.from_dict(store.read(made.key)["job"]) == made
 
 
 def test_a_file_name_that_is_no_unicode_is_no_damage(store, job):
@@ -199,6 +217,7 @@ HOLDER = """
 import sys, time
 from pathlib import Path
 from mmbench.jobs.seal import BadRecord
+from mmbench.jobs.job import Job
 from mmbench.jobs.planned import Plan
 from mmbench.jobs.store import RecordStore
 with RecordStore(Path(sys.argv[1])).locked():
