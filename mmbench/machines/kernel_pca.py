@@ -2,16 +2,11 @@
 
     S = (1/n) sum_i (x_i - xbar)(x_i - xbar)' = U diag(s) U',    z(x) = U'(x - xbar)
 
-The training rows x_i have the mean xbar, and the columns of U are the principal directions. With a
-nonlinear kernel, the coordinates are the components of kernel PCA. Let K be the kernel matrix and
-``H = I - 11'/n``, and let ``H K H = V diag(n s) V'`` be the eigendecomposition of the centred
-kernel matrix. Coordinate k of training row i is then ``sqrt(n s_k) V_ik``. The eigendecomposition
-depends only on the kernel, the training rows and their weights. Therefore one eigendecomposition is
-used for all values of the other hyper-parameters.
-
-If rows have weights p_i with sum 1, p_i replaces 1/n in the scatter matrix S and in the mean. Let P
-= diag(p), let Kc be the Gram matrix of the rows centred at the weighted mean, and let ``P^(1/2) Kc
-P^(1/2) = V diag(s) V'``. Coordinate k of training row i is then ``sqrt(s_k / p_i) V_ik``.
+With a nonlinear kernel, these are the components of kernel PCA: if ``H K H = V diag(n s) V'`` for
+the kernel matrix K and ``H = I - 11'/n``, coordinate k of row i is ``sqrt(n s_k) V_ik``. Row
+weights p_i with sum 1 replace 1/n in S and in the mean. Then ``P^(1/2) Kc P^(1/2) = V diag(s) V'``
+for P = diag(p) and the Gram matrix Kc of the centred rows, and coordinate k of row i is
+``sqrt(s_k / p_i) V_ik``. One eigendecomposition serves all values of the other hyper-parameters.
 """
 
 from __future__ import annotations

@@ -3,34 +3,28 @@
     min over w, b   1/2 ||w||^2 + C sum_i xi_i
     subject to      y_i f(x_i) >= 1 - xi_i,  xi_i >= 0,   f(x) = w'phi(x) + b            (1)
 
-With the Gram matrix K, the multipliers alpha_i and the variables ``u_i = y_i alpha_i``, the dual of
-(1) is problem (2):
+With the Gram matrix K and ``u_i = y_i alpha_i`` for the multipliers alpha_i, the dual problem is
 
     max over u      sum_i y_i u_i - 1/2 u'Ku   subject to  sum_i u_i = 0,  0 <= y_i u_i <= C   (2)
 
-The decision function is ``f(z) = sum_i u_i k(x_i, z) + b``. If row i has weight s_i, the penalty on
-the slack xi_i in (1) and the upper bound of ``y_i u_i`` in (2) are ``C s_i``. Equation numbers
+and ``f(z) = sum_i u_i k(x_i, z) + b``. With row weights s_i, ``C s_i`` replaces C. Equation numbers
 follow the paper on relative margin machines. If ``C=inf``, all slacks are zero (hard margin).
 
-| `Fit.route` | used by "auto", for n rows and d features | in `mmbench.solvers` |
-| --- | --- | --- |
-| SMO | nonlinear kernel; linear kernel with few rows per feature | `svm_dual.smo` |
-| SMO on working sets | as SMO, if there are many rows | `svm_dual.smo` |
-| SMO | of all pairs of many classes in one call | `svm_dual.many_pairs` |
-| active set, interior point | linear kernel, n > d, and d <= 64 or n >= 4 d | `features` |
-| coordinate descent | linear kernel, d > 64, sparse or many rows | `svm_dual.coordinate_descent` |
-| warm start | linear kernel, solution at neighbouring grid point is optimal | `features` |
-| libsvm | never; only by solver="reference", "libsvm" or "sklearn" | `libsvm_` |
-| liblinear | never; only by solver="liblinear" | `libsvm_` |
-| Clarabel | never; only by solver="clarabel" | `clarabel_` |
+    Fit.route             used by "auto", for n rows and d features      in mmbench.solvers
+    SMO                   nonlinear kernel, or few rows per feature      svm_dual.smo
+    SMO on working sets   as SMO, with many rows                         svm_dual.smo
+    SMO                   all pairs of many classes in one call          svm_dual.many_pairs
+    active set,           linear kernel, n > d, and d <= 64 or           features
+    interior point        n >= 4 d
+    coordinate descent    linear kernel, d > 64, sparse or many rows     svm_dual.coordinate_descent
+    warm start            linear kernel, the solution at a neighbouring  features
+                          grid point is optimal
+    libsvm                solver="reference", "libsvm" or "sklearn"      libsvm_
+    liblinear, Clarabel   solver="liblinear", "clarabel"                 libsvm_, clarabel_
 
-With "auto", one of the first five algorithms of the table finds the returned solution. The route
-"warm start" takes no steps, and returns the solution at the neighbouring grid point. If SMO
-(sequential minimal optimisation) finds no optimal solution with a linear kernel, `solvers.features`
-continues. If `solvers.features` finds no optimal solution, SMO continues. If coordinate descent
-finds no optimal solution, `solvers.features` or SMO continues. SMO alone leaves a relative duality
-gap of up to 0.7 on unscaled features. The interior-point method alone stalls if there are many rows
-and one class is rare.
+With a linear kernel, SMO and `features` continue each other's failures, and both continue
+coordinate descent: SMO alone leaves a relative gap of up to 0.7 on unscaled features, and the
+interior-point method stalls if there are many rows and one class is rare.
 
 References
 ----------

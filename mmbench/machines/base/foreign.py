@@ -1,8 +1,7 @@
 """Adapter for foreign classifiers: classifiers of other packages, for example of scikit-learn.
 
-In an experiment, foreign classifiers and the machines of this package have the same test rows, and
-the same inner folds for the selection of parameters. No certificate is computed for a foreign
-classifier, since its optimisation problem is unknown.
+They have the same test rows and inner folds as the machines, but no certificate, since their
+optimisation problem is unknown.
 """
 
 import math

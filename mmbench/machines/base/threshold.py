@@ -1,36 +1,22 @@
 """The bias b with the smallest hinge loss, and the bias with the fewest training errors.
 
-`best_bias`. A machine with hinge loss solves the following problem:
+`best_bias` minimises the sum of hinge losses at the optimal w of
 
     min over w, b   penalty(w) + C sum_i max(0, 1 - y_i (w'z_i + b))
 
-The vector z_i contains the features of row i. Since penalty(w) does not depend on b, the optimal
-bias b minimises the sum of the hinge losses at the optimal weights w. The dual variables a of this
-problem satisfy ``0 <= a_i <= C`` and ``y'a = 0``; the function `balanced` enforces both conditions.
+The dual variables satisfy ``0 <= a_i <= C`` and ``y'a = 0``, which `balanced` enforces.
 
-`optimal_bias`. For given scores s(x), the bias with the fewest training errors solves the following
-problem (MAMC paper, section 2.3):
+`optimal_bias` solves, for given scores s(x) (MAMC paper, section 2.3),
 
     f(x) = s(x) + b,     minimise   E_R = #{i : xi_i > 0},   then   E_S = sum_i xi_i
     subject to           y_i f(x_i) >= rho - xi_i,  xi_i >= 0                       (14)-(16)
 
-A candidate for the threshold -b is the midpoint between two neighbouring scores, if the smaller
-score belongs to class 2 (label -1) and the larger score to class 1 (label +1). The margin rho (20)
-is half the distance between the two scores next to the threshold. The best candidate has the fewest
-training errors among all candidates. The paper excludes all other thresholds, although a threshold
-that is no candidate may have fewer training errors.
-
-If the rows have weights s_i, E_R is the sum of s_i over the rows with ``xi_i > 0``, and ``E_S =
-sum_i s_i xi_i``.
-
-In equation (25) of the paper, "arg max" is a misprint for "arg min": the text of the paper requires
-the nearest point of class 1 above a misclassified point of class 2. Among candidates with equal E_R
-and equal E_S, the largest margin rho is preferred, then the smallest |b|.
-
-References
-----------
-S. Abe: Improving generalization abilities of maximal average margin classifiers. ANNPR, LNCS 9896,
-2016.
+Candidates for the threshold -b are midpoints between neighbouring scores, the smaller of class 2
+(label -1) and the larger of class 1 (label +1); rho (20) is half their distance. As in the paper,
+no other threshold is considered, although one may have fewer errors. Ties in E_R and E_S are broken
+by the largest rho, then the smallest |b|. Row weights s_i are factors of the terms of E_R and E_S.
+In (25), "arg max" is a misprint for "arg min": the text asks for the nearest point of class 1 above
+a misclassified point of class 2.
 """
 
 from dataclasses import dataclass

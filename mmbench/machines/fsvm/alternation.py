@@ -1,10 +1,7 @@
-"""The alternating algorithm of the F-SVM for the hyperplanes and the matrix M.
+"""The alternating algorithm of the F-SVM: SVMs for a fixed matrix M, then an update of M (M-step).
 
-The algorithm alternates two steps: training the SVMs for a fixed matrix M, and an update of M for
-fixed hyperplanes (M-step). The columns of the matrix W are the normal vectors of the hyperplanes,
-one per pair of classes. The matrix S is the scatter matrix, and the penalty on ``tr(MS)`` is rho =
-1 (see `pair_svms`). An M-step decreases the following function of M, with eps = 0 for the variant
-"pg":
+The columns of W are the normal vectors of the pairs of classes, S is the scatter matrix, and rho =
+1 (see `pair_svms`). An M-step decreases the following function, with eps = 0 for the variant "pg":
 
     1/2 tr(M^{-1} (WW' + eps I)) + tr(MS),     S = diag(s)
 """

@@ -1,22 +1,14 @@
 """The SVMs of all pairs of classes for one matrix M, and lower bounds on the F-SVM's optimum.
 
-All arrays are for the problem with rho = 1, in principal component coordinates (`Spectrum`). In
-these coordinates, the scatter matrix S is diagonal. The substitution ``M = N / sqrt(rho)`` reduces
-the problem for any rho to rho = 1:
+Arrays are in principal component coordinates (`Spectrum`), in which S is diagonal. The substitution
+``M = N / sqrt(rho)`` reduces any rho to rho = 1:
 
     1/2 w'M^{-1}w + rho tr(MS) + C sum xi
         =  sqrt(rho) (1/2 w'N^{-1}w + tr(NS) + C / sqrt(rho) sum xi)
 
-The optimal value of the F-SVM, divided by sqrt(rho), depends only on C / sqrt(rho). All variants
-are computed for rho = 1, so that a grid over C and rho needs one training per value of C /
-sqrt(rho).
-
-In the paper's algorithm 1, the step sizes and the lower bound on eigenvalues apply to M. Therefore,
-the ratio objective / sqrt(rho) found by algorithm 1 depends on rho, even for a fixed C / sqrt(rho).
-For example, on the standardised data set Heart with C / sqrt(rho) = 0.1, the paper's algorithm 1
-ends with objective / sqrt(rho) = 23.7, 17.3 and 16.4 for rho = 2^-8, 1 and 2^4; the optimal value
-of this ratio is 12.7. In this implementation, the step sizes and the lower bound on eigenvalues
-apply to ``N = sqrt(rho) M``, and the ratio does not depend on rho.
+A grid over C and rho thus needs one training per value of C / sqrt(rho). The step sizes and the
+lower bound on eigenvalues apply to N. In the paper they apply to M, so that the result of algorithm
+1 divided by sqrt(rho) depends on rho (figures in docs/machines/fsvm.md).
 """
 
 from collections.abc import Iterator, Sequence

@@ -1,11 +1,7 @@
 """Coordinates of the training rows in which both class covariances are diagonal.
 
-LDA, MPM, MEMPM and M4 depend on the rows z_i only through the projections w'z_i and the class
-spreads ``||Sx^{1/2}w||`` and ``||Sy^{1/2}w||``, with the class covariances Sx and Sy. If both
-covariances are diagonal in k coordinates, a spread is computed in O(k) operations. In these
-coordinates, every machine, with or without a kernel, is a linear machine for n rows of k features.
-The coordinates are computed once per training set, kernel and ridge, and are used for all values of
-C.
+In these k coordinates, a class spread takes O(k) operations, and every machine is linear, with or
+without a kernel. They are computed once per training set, kernel and ridge, for all values of C.
 """
 
 from __future__ import annotations

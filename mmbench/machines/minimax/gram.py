@@ -2,28 +2,19 @@
 
     min over w, b   sx + sy + C sum_i max(0, 1 - y_i (w'z_i + b)),     w = F'c,  K = F F'
 
-The numbers sx and sy are the class spreads along w. The rows z_i have the labels y_i. Let S be the
-matrix ``Sx/theta + Sy/(1 - theta)`` for ``theta = 1/2``, with the class covariances Sx and Sy.
-Products with S^-1 are computed from a Cholesky factorization (`GramSpread`). The same factorization
-is used for all values of C. Let ``F'g`` be the gradient of sx + sy at the current w. Each iteration
-solves the problem
+Let ``S = 2 Sx + 2 Sy`` with the class covariances, and ``F'g`` the gradient of sx + sy at w. One
+Cholesky factor gives all products with S^-1 (`GramSpread`). Each iteration solves
 
     min over v, b   g'F (v - w) + 1/(2 s) (v - w)'S(v - w) + C sum_i max(0, 1 - y_i (v'z_i + b))
 
-This problem is an SVM with the kernel matrix ``s F S^-1 F'``, where s is a step size. The
-multipliers u of the SVM determine the solution ``v = w + s S^-1 F'(u - g)``. If the solution of the
-SVM is v = w, then ``F'u = F'g``, and w is optimal for the M4.
+This is an SVM with the kernel matrix ``s F S^-1 F'``, whose multipliers u give the solution
+``v = w + s S^-1 F'(u - g)``. If v = w, then ``F'u = F'g``, and w is optimal.
 
-The step size s is the harmonic mean of ``2 sx`` and ``2 sy``. With this step size, an iteration
-multiplies the error of w along any direction by a factor of at least -1. Therefore the iterates may
-oscillate around the solution, but the oscillation does not grow. Along the multiples of w, the sum
-sx + sy is a linear function, but the SVM approximates the sum by a quadratic function. Therefore
-each iteration ends with a line search over the multiples of the SVM solution v.
-
-The SVM is restricted to a working set of rows. The multipliers of rows outside the working set are
-zero. After each iteration, the rows with the largest margin violations are added to the working
-set. Every iteration gives an upper and a lower bound on the optimal value of the M4. Both bounds
-are computed from the kernel matrix K, independently of the factorization.
+The step size s is the harmonic mean of ``2 sx`` and ``2 sy``. It multiplies no component of the
+error by less than -1, so oscillations of the iterates do not grow. On the multiples of w, sx + sy
+is linear and its approximation quadratic; therefore a line search over the multiples of v ends each
+iteration. The SVM is restricted to a working set, which grows by the rows with the largest margin
+violations. Upper and lower bounds are computed from K alone, independently of the factorization.
 """
 
 from collections.abc import Sequence

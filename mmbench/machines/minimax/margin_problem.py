@@ -1,17 +1,12 @@
-"""The maxi-min margin machine in coordinates in which both class covariances are diagonal.
+"""The M4 in the normalization "margin", in coordinates with diagonal class covariances Sx and Sy.
 
     min over w, b   sx + sy + C sum_i max(0, 1 - y_i (w'z_i + b)),
     sx = ||Sx^{1/2} w||,  sy = ||Sy^{1/2} w||
 
-The problem is the M4 in the normalization "margin", with the rows z_i, their labels y_i, and the
-class covariances Sx and Sy. For ``rho = 2/(sx + sy)`` and ``t = (sx - sy)/(sx + sy)``, the
-constraints (2), (3) of the M4 paper require the margins ``rho sx = 1 + t`` and ``rho sy = 1 - t``.
-If the number t is subtracted from the intercept of (2), (3), the required margin is 1 for both
-classes.
-
-If the reduction (parameter `nu` of the M4) removes points, one constraint on the class means xm and
-ym replaces the constraints of these points. The constraint is ``w'(xm - ym) >= 2 - xi_m``, with the
-slack xi_m.
+For ``rho = 2/(sx + sy)``, (2) and (3) of the M4 paper require the margins ``rho sx = 1 + t`` and
+``rho sy = 1 - t`` with ``t = (sx - sy)/(sx + sy)``. Subtracting t from the intercept makes both
+margins 1. If the reduction (parameter `nu`) removes points, ``w'(xm - ym) >= 2 - xi_m`` replaces
+their constraints.
 """
 
 from __future__ import annotations

@@ -3,31 +3,20 @@
     max over rho   rho - C g(rho),    g(rho) = min sum_i xi_i   subject to
     w'x_i + b >= rho sx - xi_i,  -(w'y_j + b) >= rho sy - xi_j,  w'(xm - ym) = 1     (20)-(22)
 
-The rows x_i of the positive class have the mean xm and the spread sx along w. The rows y_j of the
-negative class have the mean ym and the spread sy. In formulas with the labels y_i, the rows of both
-classes are denoted by z_i.
+For the notation see the module `m4`. The objective is bounded above if and only if C exceeds
+``kappa/min(nx, ny)``, with the class sizes nx and ny and the optimum 1/kappa of the MPM, because
+g(rho) grows like ``rho min(nx, ny)/kappa``.
 
-Without the equation ``w'(xm - ym) = 1``, the variables w, b and xi can be scaled to zero at any
-fixed rho, so the objective in the paper is unbounded. Let nx and ny be the class sizes, and 1/kappa
-the smallest sum of class spreads (the optimum of the MPM). With the equation ``w'(xm - ym) = 1``,
-the minimum slack g(rho) grows like ``rho min(nx, ny)/kappa`` for large rho. Therefore the objective
-is bounded above if and only if C exceeds ``kappa/min(nx, ny)``.
-
-The minimum slack g(rho) is not always a convex function of rho. Therefore ``C g(rho) - rho`` is
-minimised by branch and bound. The lower bounds are computed from a solution for one value of rho.
-In this solution, the points have the multipliers a_i, and the constraint on the class means has the
-multiplier c. With the multipliers a and c fixed, let gamma(rho) be the largest number gamma for
-which vectors p and q satisfy the dual equation
+Since g is not always convex, ``C g(rho) - rho`` is minimised by branch and bound. A solution for
+one rho has multipliers a_i of the points and c of the constraint on the class means. With a and c
+fixed, gamma(rho) is the largest gamma for which p and q satisfy the dual equation
 
     sum a_i y_i z_i + (c + gamma) delta = rho (sum_x a + c)(Dx p + Dy q),     ||p||, ||q|| <= 1
 
-In the dual equation, sum_x is the sum over the positive class, delta is the difference of the class
-means, and Dx and Dy are the square roots of the class covariances. For every rho, gamma(rho) is a
-lower bound on the minimum slack g(rho). The pairs (gamma, rho) that satisfy the dual equation form
-a convex set, so ``C gamma(rho) - rho`` is a concave function of rho. On an interval, a concave
-function is bounded below by the linear interpolation between its values at the ends. If
-``C (sum_x a + c) >= kappa``, the lower bound ``C gamma(rho) - rho`` does not decrease as rho
-increases, and larger values of rho need not be searched.
+Here sum_x is the sum over the positive class, ``delta = xm - ym``, and Dx and Dy are the square
+roots of the class covariances. Always ``gamma(rho) <= g(rho)``, and ``C gamma(rho) - rho`` is
+concave, so that its chord is a lower bound on an interval. If ``C (sum_x a + c) >= kappa``, it does
+not decrease, and larger rho need not be searched.
 """
 
 from collections.abc import Callable

@@ -2,29 +2,16 @@
 
     min over w   sx + sy   subject to   t'w = 1,        sx = sqrt(w'Sx w),  sy = sqrt(w'Sy w)
 
-In the MPM, the vector t is the difference of the class means. Without a ridge, the spread of a
-class is the standard deviation of its decision values. For ``0 < theta < 1``, Cauchy's inequality
-gives ``(sx + sy)^2 <= sx^2/theta + sy^2/(1 - theta)``, with equality at ``theta = sx/(sx + sy)``.
-The upper bound on (sx + sy)^2 is the quadratic form w'S w with ``S = Sx/theta + Sy/(1 - theta)``.
-The minimiser of w'S w subject to ``t'w = 1`` is a multiple of ``S^-1 t``. The textbook algorithm
-alternates between updates of w for fixed theta and updates of theta for fixed w. Instead, the
-function `minimax` solves the equation ``theta = sx/(sx + sy)``, in which sx and sy are the class
-spreads along the minimiser w for theta. A bracketed secant method determines the log-odds
-``log(theta/(1 - theta))``.
+In the MPM, t is the difference of the class means. By Cauchy's inequality,
+``(sx + sy)^2 <= sx^2/theta + sy^2/(1 - theta)`` for ``0 < theta < 1``, with equality at
+``theta = sx/(sx + sy)``. The right-hand side is w'S w with ``S = Sx/theta + Sy/(1 - theta)``,
+minimised by a multiple of ``S^-1 t``. The textbook alternates between w and theta; `minimax` solves
+``theta = sx/(sx + sy)`` by a bracketed secant method for ``log(theta/(1 - theta))``.
 
 The dual problem is ``max g`` subject to ``g t = Sx^{1/2} p + Sy^{1/2} q``, ``||p||, ||q|| <= 1``.
-For every theta, the vectors ``p = Sx^{1/2} w/theta`` and ``q = Sy^{1/2} w/(1 - theta)`` are dual
-feasible after scaling to norms of at most 1, and give a lower bound.
-
-Products of S^-1 and a vector are computed in one of two ways:
-
-    minimax_direction   in coordinates in which Sx and Sy are diagonal, O(k) per theta
-    GramSpread          from a kernel matrix of full rank, with one Cholesky factor
-
-References
-----------
-G. Lanckriet, L. El Ghaoui, C. Bhattacharyya, M. Jordan: A robust minimax approach to
-classification. JMLR 3, 2002.
+For every theta, ``p = Sx^{1/2} w/theta`` and ``q = Sy^{1/2} w/(1 - theta)`` give a lower bound
+after scaling. Products with S^-1 take O(k) in diagonal coordinates (`minimax_direction`), or one
+Cholesky factor of a kernel matrix (`GramSpread`).
 """
 
 from __future__ import annotations

@@ -1,11 +1,8 @@
 """Solution of the linear program (28) of the linear machine, with a test of boundedness.
 
-Program (28) has one column per feature. HiGHS solves a program of 256 columns and 1214 rows in 0.7
-s. If there are at least 200 rows, an interior-point method in the space of the features is tried
-before HiGHS. The last iterate of the interior-point method is improved by the exact vertex that the
-iterate's active constraints define. HiGHS and the interior-point method may fail if features are
-nearly equal. If both methods fail, the features are replaced by their principal components, and
-program (28) is solved again. The principal components are scaled to standard deviation 1.
+With at least 200 rows, an interior-point method in the features is tried before HiGHS, and its last
+iterate is replaced by the exact vertex of the active constraints. Both may fail if features are
+nearly equal; (28) is then solved for the principal components, scaled to standard deviation 1.
 """
 
 from dataclasses import replace

@@ -3,26 +3,17 @@
     min over u, b, xi  c'u + sum_i cost_i xi_i  subject to  A u + y b + xi >= 1, xi >= 0  (28), (30)
     max over lam       sum_i lam_i              subject to  0 <= lam <= cost, y'lam = 0, A'lam <= c
 
-The kernel machine (30) has ``A = diag(y) K diag(y)`` with the Gram matrix K, and coefficients
-``u = (alpha, beta) >= 0`` with ``sum(u) <= limit``. Let nu be the multiplier of
-``sum(u) <= limit``. The dual of (30) is to maximise ``sum(lam) - limit * nu`` subject to
-``0 <= lam <= cost``, ``y'lam = 0``, ``nu >= 0`` and ``A'lam - nu <= c``. Every lam with
-``0 <= lam <= cost`` and ``y'lam = 0`` is feasible with a sufficiently large nu, and gives a lower
-bound on the optimum.
+The kernel machine (30) has ``A = diag(y) K diag(y)`` and ``u = (alpha, beta) >= 0`` with
+``sum(u) <= limit``. With the multiplier nu >= 0 of this limit, the dual objective is
+``sum(lam) - limit * nu``, and ``A'lam - nu <= c``. Thus every lam with ``0 <= lam <= cost`` and
+``y'lam = 0`` gives a lower bound. The linear machine (28) has ``A = diag(y) Z`` with the
+standardised features Z and free coefficients u = w, so that ``A'lam = c``.
 
-The linear machine (28) has ``A = diag(y) Z`` with the standardised features Z. The coefficients u =
-w of the linear machine are free, so that the dual constraints are equations, ``A'lam = c``.
-
-The term ``c'u`` of the objective is the difference of the class means of the decision values. The
-objective coefficients are ``c = s_+/n_+ + s_-/n_-``, where s_q is the sum of the rows of A in class
-q, and n_q is the number of these rows. If every slack penalty cost_i is at least 1/n_class, the
-multipliers ``lam_i = 1/n_class`` are dual feasible, and the program is bounded. Here n_class is the
-number of rows of the class of row i.
-
-If rows have sample weights, s_q and n_q are weighted sums, and the slack penalties of a class are
-proportional to the sample weights. In this case, the multipliers ``lam_i = weight_i/n_class``
-satisfy ``A'lam = c``. Here weight_i is the sample weight of row i, and n_class is the sum of the
-sample weights of the class of row i.
+The term ``c'u`` is the difference of the class means of the decision values:
+``c = s_+/n_+ + s_-/n_-`` with the sum s_q of the n_q rows of A in class q. If every cost_i is at
+least 1/n_class for the class of row i, ``lam_i = 1/n_class`` is feasible, and the program is
+bounded. With sample weights, s_q and n_q are weighted sums, the costs of a class are proportional
+to the weights, and ``lam_i = weight_i/n_class``.
 """
 
 from abc import ABC, abstractmethod

@@ -1,14 +1,11 @@
 """Vertices of a max-margin ratio program, computed by one LU factorization or by HiGHS.
 
-The columns of a program have the coefficients u, and its rows have the multipliers `lam` and the
-slack penalties `cost` (see the module `program`). A partition consists of a set P of columns and
-two sets R and T of rows. P contains the columns with ``u > 0``. R contains the rows with margin 1
-and ``0 < lam < cost``. T contains the rows with ``lam = cost``. A nondegenerate vertex has
-``|R| = |P| + 1``, and solves two systems with the square matrix ``M = [A_RP, y_R]``:
+With the notation of the module `program`, a partition consists of the set P of columns with
+``u > 0``, the set R of rows with margin 1 and ``0 < lam < cost``, and the set T of rows with
+``lam = cost``. A nondegenerate vertex has ``|R| = |P| + 1``, and solves two systems with the square
+matrix ``M = [A_RP, y_R]``:
 
     M (u_P; b) = 1,      M'lam_R = (c_P - A_TP'cost_T; -y_T'cost_T).
-
-The subscripts P, R and T denote the entries, rows or columns of these sets.
 """
 
 from dataclasses import dataclass

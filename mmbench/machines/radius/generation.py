@@ -1,18 +1,14 @@
 """Solution of R-SVM+ and R-SVMμ+ by a sequence of restricted problems.
 
-A restricted problem has a subset of the rows, of the pairs of rows, and of the features. The rows,
-pairs and features of a restricted problem are called listed. A pair of rows is violated if half the
-squared distance of the two rows, weighted by w^2 (R-SVM+) or mu (R-SVMμ+), exceeds the radius
-variable r. Each round solves a restricted problem, and adds the pairs with the largest violations,
-at most one pair per row.
+A restricted problem has a subset of the rows, pairs of rows and features, called listed. A pair is
+violated if half its squared distance, weighted by w^2 (R-SVM+) or mu (R-SVMμ+), exceeds the radius
+variable r. Each round adds the pairs with the largest violations, at most one per row.
 
-The restricted problems of R-SVM+ omit rows if there are at least 200 rows and at least as many
-features as rows. With a kernel, there are always as many features as rows. In the first round, the
-listed rows are the rows near or inside the margin of an SVM. In later rounds, rows inside the
-margin of the last solution are added. Inactive pairs and rows far outside the margin are removed.
-
-The restricted problems of R-SVMμ+ omit features. Feature k is added if its term ``q_k - v_k^2`` in
-the dual objective (see `pairs`) is smaller than the term of every listed feature.
+R-SVM+ omits rows if there are at least 200 rows and at least as many features as rows, as always
+with a kernel. The first round lists the rows near or inside the margin of an SVM; later rounds add
+rows inside the margin, and remove inactive pairs and rows far outside. R-SVMμ+ omits features:
+feature k is added if its term ``q_k - v_k^2`` of the dual objective (module `pairs`) is smaller
+than the terms of all listed features.
 """
 
 from dataclasses import replace

@@ -1,35 +1,25 @@
 """Solvers of the restricted problems of R-SVM+ and R-SVMμ+, which have few pairs of rows.
 
-There are two solvers: Clarabel for a second-order cone program, and an interior-point method. The
-cone program is
+Clarabel solves the cone program, in which e_k = w_k^2 at the optimum makes (9) linear:
 
     min   1/2 sum_k e_k + lam r + C sum_i xi_i
     subject to   y_i (w'z_i + b) >= 1 - xi_i,  xi_i >= 0,
                  R-SVM+      e_k >= w_k^2,        1/2 sum_k e_k  (z_ik - z_jk)^2 <= r
                  R-SVMμ+     e_k mu_k >= w_k^2,   1/2 sum_k mu_k (z_ik - z_jk)^2 <= r,  sum mu = 1
 
-The rows z_i have the labels y_i, lam is the penalty on the radius, and C is the penalty on slack.
-In problem (9) of R-SVM+, the constraints of the pairs contain w_k^2. In the cone program, these
-constraints are linear, since they contain the variable e_k in place of w_k^2. At the optimum,
-``e_k = w_k^2``.
-
-The interior-point method solves the primal problem and the dual problem (see the module `pairs`) at
-the same time. Let Z be the feature matrix, u the multipliers of the rows, and theta the multipliers
-of the pairs. Let ``v = Z'u`` and ``q = D'theta``, where D_pk is the squared difference of the two
-rows of pair p in feature k. The interior-point method solves the optimality conditions of
-`HingeInteriorPoint` and the following conditions. Here e contains the slacks of the pairs, not the
-variables e_k of the cone program. The vector g contains the slacks of the dual constraints of the
-features, and t/2 is the multiplier of ``sum mu = 1``. In each iterate, both factors of the products
-``theta e`` and ``mu g`` are positive.
+The interior-point method solves primal and dual (module `pairs`) together. With the feature matrix
+Z, the multipliers u of the rows and theta of the pairs, and the squared differences D_pk of pair p
+in feature k, let ``v = Z'u`` and ``q = D'theta``. The slacks of the pairs are e (not the e_k
+above), g are the slacks of the dual constraints of the features, and t/2 is the multiplier of
+``sum mu = 1``. The conditions, besides the ones of `HingeInteriorPoint`, are
 
     pairs        e = r - D s / 2,                 theta e = 0,                 sum theta = lam
     R-SVM+       s = w^2,    v = (1 + q) w
     R-SVMμ+      s = mu,     w = mu v,      g = t - v^2 + q,     mu g = 0,        sum mu = 1
 
-The Newton equations have the additional unknown r, and for R-SVMμ+ also mu and t. The multipliers
-of the pairs and of the rows are eliminated from the Newton equations. Therefore the number of
-Newton equations does not depend on the number of pairs. If R-SVM+ has more features than rows and
-pairs together, the Newton equations are instead reduced to one unknown per row and one per pair.
+Rows and pairs are eliminated from the Newton equations, so their number does not depend on the
+pairs; r remains, and for R-SVMμ+ also mu and t. If R-SVM+ has more features than rows and pairs
+together, one unknown per row and pair remains instead.
 """
 
 from abc import ABC, abstractmethod
