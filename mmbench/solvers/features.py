@@ -1,29 +1,21 @@
 """Solve a `PiecewiseQP` with a linear kernel, many rows and few features, without a Gram matrix.
 
-In this module, the attribute `gram` of a `PiecewiseQP` contains the data matrix Z. The dual
-variable u_i of each training row i has a piecewise linear cost with knots (breakpoints). Row i is a
-free support vector if u_i lies strictly between two adjacent knots. At the optimum, there are about
-as many free support vectors as features.
-To find the free support vectors, SMO (`mmbench.solvers.svm_dual.smo`) needs thousands of passes
-over the n x n Gram matrix, whereas an interior-point method needs 10 to 30 iterations. Each
-iteration computes one product ``Z' diag(weights) Z`` with one weight per row. For known free
-support vectors, one linear system determines the dual variables u and the intercept b. The table
-lists the methods of this module, and their costs for n rows and k features:
+Here, the attribute `gram` of a `PiecewiseQP` is the data matrix Z. Row i is a free support vector
+if its dual variable u_i lies strictly between two adjacent knots of its cost; at the optimum there
+are about as many as features. If they are known, one linear system gives u and b. To find them, SMO
+takes thousands of passes over the Gram matrix, and an interior-point method 10 to 30 iterations of
+one product ``Z' diag(weights) Z``. For n rows and k features:
 
-==============  =======================================  ==========================================
-route           condition                                cost
-==============  =======================================  ==========================================
-warm start      u at a neighbouring grid point is        one product with the rows
-                optimal
-active set      the active set method converges (203 of  10 to 30 interior-point iterations of cost
-                208 trainings on 13 data sets)           n k^2, and a few linear systems in at most
-                                                         k + 1 free support vectors
-interior point  the active set method does not converge  as for the active set, and a least squares
-                                                         problem in k unknowns for a feasible u
-==============  =======================================  ==========================================
+    route            when                                   cost
+    warm start       u at a neighbouring grid point is      one product with the rows
+                     optimal
+    active set       it converges (203 of 208 trainings     10 to 30 iterations of n k^2, and linear
+                     on 13 data sets)                       systems in at most k + 1 support vectors
+    interior point   otherwise                              the same, and a least squares problem in
+                                                            k unknowns for a feasible u
 
-If no method of this module finds an optimal solution, `mmbench.machines.svm` continues with SMO.
-The script benchmarks/peers.py compares the methods of this module with liblinear.
+After a failure, `mmbench.machines.svm` continues with SMO. Times beside liblinear are in
+benchmarks/peers.py.
 """
 
 from __future__ import annotations

@@ -1,7 +1,6 @@
-"""Adapters for libsvm and liblinear, the usual solvers of the SVM.
+"""Adapters for libsvm and liblinear, the usual solvers of the SVM and a check of the solvers here.
 
-Users can check the SVM solvers of this package with libsvm. The package libsvm-official (extra
-``solvers``) does not support row weights. If libsvm-official is not installed, or if rows have
+libsvm-official (extra ``solvers``) has no row weights. If it is not installed, or if rows have
 weights, scikit-learn's copy of libsvm is used.
 """
 
