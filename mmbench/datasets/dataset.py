@@ -1,8 +1,6 @@
 """Python classes for data: `DatasetRef` (reference), `Parsed` (arrays), `Dataset` (checked data).
 
-A card describes a data set, its sources and its expected content. The module also contains the
-random number generator for artificial data and for splits, and functions that check and select
-class labels.
+Also: the random number generator of artificial data and splits, and checks of class labels.
 """
 
 from __future__ import annotations

@@ -2,12 +2,10 @@
 
 - Twonorm, ringnorm and waveform (Breiman 1984, 1996), with the same number of rows per class.
 
-- The four toy sets of the M4 paper (Huang et al. 2008, section V-A and table I), with two classes
-  in the plane. Each class is normally distributed, except for one class of toy set III, which is a
-  mixture of two normal distributions. The diagonal entries of the matrices in the M4 paper are
-  variances. The M4 paper shows one random sample of each toy set. In this module, a toy set
-  consists of many independent samples. Each sample is one predefined split. Sample number k depends
-  only on the seed and on k.
+- The four toy sets of the M4 paper (section V-A and table I): two normal classes in the plane,
+  except for one class of set III, a mixture of two. The diagonals of the printed matrices are
+  variances. The paper shows one sample per set; here, each of many samples is a split, which
+  depends only on the seed and its number.
 """
 
 from collections.abc import Callable, Sequence

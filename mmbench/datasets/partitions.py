@@ -1,17 +1,14 @@
 """Splits of a data set into training rows and test rows.
 
-A split depends only on the data, the split rule, the seed, and the numbers of the repetition and of
-the fold. The random numbers for repetition number ``repeat`` are generated from
-``SeedSequence(seed, spawn_key=(repeat,))``. If more repetitions are requested, the splits of the
-first repetitions do not change. All folds of a repetition use the same permutation of the rows.
+A split depends only on the data, the split rule, the seed, and the numbers of repetition and fold.
+Repetition ``repeat`` has the generator ``SeedSequence(seed, spawn_key=(repeat,))``, so that more
+repetitions do not change the first ones. The folds of a repetition share one permutation.
 
-A file of folds is a CSV file with one line per row of the data. The separator is a comma, a
-semicolon or a tab. Rows of a user's table without a label or a group are left out of the data. For
-rows that are left out, the file of folds contains either one line per row, or no lines. Each column
-of the file is one partition of the rows into folds. A cell names the fold (a number or a word)
-whose test set contains the row. If a cell is empty, the row is a training row in all folds. The
-first line is skipped if its cells are column names, that is, words that do not occur in the lines
-below. Blank lines at the end are skipped if the file has more lines than the data have rows.
+A file of folds is a CSV file (comma, semicolon or tab) with one line per row of the data, and
+either a line or none for each row that is left out, without label or group. Each column is one
+partition; a cell names the fold whose test set contains the row, and an empty cell means that the
+row is always a training row. A first line of words that do not occur below is a header. Blank lines
+at the end are skipped if there are too many lines.
 """
 
 import csv
