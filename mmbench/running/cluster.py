@@ -1,16 +1,14 @@
 """Run jobs on a Dask cluster, and train the pairs of classes of a large job on several workers.
 
-Each thread of a Dask worker runs one job at a time, in a child process (`mmbench.running.local`).
-The time and memory limits of a job apply to the child process that runs the job. If a solver
-crashes or hangs, only one job fails; the Dask worker continues to send heartbeats to the scheduler.
-Several runs may share a cluster, since a run never ends child processes of other runs.
+Each thread of a Dask worker runs one job at a time in a child process (`mmbench.running.local`), to
+which the limits of the job apply. If a solver crashes or hangs, only one job fails, and the
+heartbeats of the worker continue. Runs may share a cluster, since a run ends only its own child
+processes.
 
-A job with several pairs of classes is large if the largest pair has at least `LEAST_PAIR_ROWS`
-rows. The child process of a large job trains one pair of classes at a time, and sends the rows of
-the other pairs to Dask workers. If a Dask worker takes too long for a pair, the child process
-trains the pair itself as soon as the child process is idle. Two jobs that wait for busy workers
-cannot block each other, since the child process of each job can train all pairs of the job. The
-model of a pair of classes does not depend on the worker that trains the pair.
+A job with several pairs is large if the largest pair has at least `LEAST_PAIR_ROWS` rows. Its child
+process trains one pair at a time, and sends the rows of the others to Dask workers. An idle child
+process trains late pairs itself; therefore two jobs cannot block each other. The model of a pair
+does not depend on the worker.
 """
 
 import gc

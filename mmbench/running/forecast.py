@@ -1,9 +1,8 @@
 """Upper bounds on the peak memory of a job, computed before the job computes a Gram matrix.
 
-The memory of a training is what the machine states (`bytes_needed`); the memory of a grid search
-follows from the kernel matrices that `mmbench.selection.views` stores. A comment in `_search_bytes`
-describes the only case in which the bound is too low. A job that does not fit is not run, and its
-record states the reason.
+A machine states the memory of a training (`bytes_needed`); the memory of a grid search follows from
+the kernel matrices in `mmbench.selection.views`. `_search_bytes` names the only case in which the
+bound is too low. A job that does not fit is not run, and its record states the reason.
 """
 
 from dataclasses import dataclass, replace

@@ -1,16 +1,12 @@
 """Worker processes on this computer, with limits on time, memory and output.
 
-A task is a picklable function with picklable arguments. The result of a task is returned in a
-`Future`. `LocalExecutor` has the same interface as `mmbench.running.cluster.DaskExecutor`. A worker
-process runs the function `serve`, which receives messages (function, arguments) and sends messages
-(kind, value). Each worker process is the leader of a process group, so that one signal kills the
-worker and all processes that it has started.
+A task is a picklable function with picklable arguments; its result is a `Future`. A worker runs
+`serve`, receives messages (function, arguments) and sends messages (kind, value). It leads a
+process group, so that one signal ends the worker and all processes that it has started.
 
-Process pools of other packages have disadvantages. Loky 3.7 ends all tasks if one worker dies.
-Pebble 5.2 ends only the task of the dead worker, but a busy worker of Pebble survives if its parent
-process is killed. Ctrl-C interrupts the imports in a worker of Pebble. A LocalCluster of
-dask.distributed takes 4 s to start and 27 ms per task; the pool of this module takes 0.4 s and
-0.6 ms. A LocalCluster of dask.distributed reports the death of a worker after 7 s.
+Pools of other packages are not used: Loky 3.7 ends all tasks if one worker dies; a busy worker of
+Pebble 5.2 survives its killed parent, and Ctrl-C interrupts its imports; a LocalCluster of
+dask.distributed starts ten times as slowly, and reports a dead worker after 7 s.
 """
 
 import importlib

@@ -1,18 +1,13 @@
 """Run the jobs of an experiment and store their records.
 
-Only the process that calls `run` writes records; worker processes only compute. If an experiment
-is run again, only jobs without a result are run. Ctrl-C stops the worker processes and keeps all
-records. If the process of a run is killed, only the results of running jobs are lost.
+Only the process that calls `run` writes records. If an experiment is run again, only jobs without a
+result run. Ctrl-C stops the workers and keeps all records; a killed run loses only running jobs.
 
-The parents of a job are the jobs whose selected parameters the job inherits. A job is ready if all
-its parents have a result. Every table cell starts with one job, so that a table of all cells can be
-printed early. Then the ready job with the longest expected time starts first. The expected time of
-a job includes the time of the longest chain of jobs that depend on the job. A job whose expected
-time is unknown starts before all jobs with a known expected time.
-
-A running job occupies one slot of the executor per thread. The free slots are distributed evenly
-among the ready jobs: many ready jobs run with one thread each, and a single ready job runs with one
-thread per free slot.
+A job is ready if its parents, the jobs whose selected parameters it inherits, have a result. Every
+table cell starts with one job, so that a table can be printed early. Then the ready job with the
+longest expected time starts first, including the jobs that depend on it; jobs of unknown time
+precede all others. A running job occupies one slot per thread, and free slots are distributed
+evenly among the ready jobs.
 """
 
 from __future__ import annotations

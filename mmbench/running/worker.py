@@ -1,8 +1,8 @@
 """Execute one job: all input is in the arguments, and all output in the returned record and arrays.
 
-CPU times are summed over all threads of the process. Before the first job with a machine, each
-process trains the machine on a tiny problem. This training compiles Numba code and imports solvers.
-The time of this training is recorded as the stage ``warm_up``, which tables of CPU times leave out.
+CPU times are sums over all threads. Before its first job with a machine, each process trains the
+machine on a tiny problem, to compile Numba code and import solvers. Tables leave out this stage,
+``warm_up``.
 """
 
 from __future__ import annotations
