@@ -1,7 +1,6 @@
 """A job trains and tests one machine on one split of one data set.
 
-The file name of a job's record is the key of the job. A plan lists jobs, a run executes jobs, and
-tables are computed from the records of jobs. All values of a job can be written as JSON.
+All its values can be written as JSON. Its key is the file name of its record.
 """
 
 from __future__ import annotations
