@@ -1,9 +1,8 @@
 """Find and read the YAML files of experiments, in the folder ``configs/`` and in the package.
 
-PyYAML follows YAML 1.1, in which ``1e-3`` is text, ``no`` is false, ``010`` is 8 and ``1:30`` is
-90. If a key is repeated, PyYAML uses the last value without a message. The loader in this module
-reads numbers and truth values as in YAML 1.2, and rejects repeated keys. The package ruamel.yaml
-reads YAML 1.2, but would be an additional dependency, whereas PyYAML is installed with Dask.
+PyYAML follows YAML 1.1 (``1e-3`` is text, ``no`` is false, ``010`` is 8, ``1:30`` is 90), and
+accepts repeated keys. This loader reads numbers and truth values as in YAML 1.2, and rejects
+repeated keys. ruamel.yaml would be one more dependency.
 """
 
 import math

@@ -1,8 +1,7 @@
 """The keys, types and ranges in an experiment's YAML file.
 
-A machine is a classifier, and a card describes a data set that mmbench knows. The module `model`
-checks each value in the file separately. The module `checks` compares the values with the known
-machines, data sets and table layouts. The modules `model` and `checks` do not read data.
+Each value is checked separately; the module `checks` compares values with known names. Neither
+reads data.
 """
 
 from __future__ import annotations

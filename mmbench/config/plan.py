@@ -1,8 +1,6 @@
 """Functions that plan the jobs and the table cells of a configuration.
 
-A job trains and tests one machine (classifier) on one split of one data set. A job may use the
-parameters that are selected in another job, which is called its parent. A table cell contains the
-results of one machine for one data set, kernel, degree and training size, averaged over splits.
+A job may use the parameters that are selected in another job, its parent.
 """
 
 from collections import Counter

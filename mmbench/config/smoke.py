@@ -1,9 +1,8 @@
-"""The smoke version of an experiment: a quick test run of about a minute, with the same data sets
-and machines.
+"""The smoke version of an experiment: a test run of about a minute, with the same data and
+machines.
 
-The smoke version uses the same code and data as the experiment, with fewer splits, inner folds (for
-parameter selection), grid points and training rows. The name of the smoke version has a suffix, so
-that its records are stored in a separate results folder.
+It has fewer splits, inner folds, grid points and training rows. Its name has a suffix, so that its
+records have a results folder of their own.
 """
 
 from collections.abc import Mapping
