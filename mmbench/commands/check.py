@@ -1,7 +1,7 @@
-"""``mmbench check``: checks that each machine must pass, including the machines of other packages.
+"""``mmbench check``: checks that each machine must pass, including machines of other packages.
 
-The estimator checks of scikit-learn test the interface of a classifier. The checks of this module
-test whether a machine's certificates are valid, and whether grid search can use the machine.
+scikit-learn's estimator checks test the interface; the checks here test the certificates and the
+use in a grid search.
 """
 
 import warnings

@@ -1,9 +1,4 @@
-"""``mmbench run --dry-run``: the jobs, numbers of trainings, memory and expected time of an
-experiment.
-
-All jobs with the same data set, kernel, machine, degree (of a polynomial kernel) and training size
-belong to one cell of the tables that ``mmbench table`` prints.
-"""
+"""``mmbench run --dry-run``: jobs, numbers of trainings, memory and expected time of an experiment."""
 
 from __future__ import annotations
 
