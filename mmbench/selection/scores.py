@@ -1,11 +1,7 @@
 """Scores of all grid points on all inner splits.
 
-With the scope "pair", the binary classifier of each pair of classes is scored. With other scopes,
-the one-vs-one classifier of all pairs is scored.
-
-If the kernel matrix of all rows can be stored, the outer loop is over kernels, and all pairs of
-classes use the stored matrix. If this matrix is too large, the outer loop is over pairs of classes,
-and the kernel matrix of each pair is stored.
+With the scope "pair", each pair of classes is scored, otherwise the one-vs-one classifier. If the
+kernel matrix of all rows can be stored, the outer loop is over kernels, and otherwise over pairs.
 """
 
 from collections.abc import Iterable, Iterator

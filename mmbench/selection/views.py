@@ -1,8 +1,7 @@
 """Kernel values for the folds of a grid search, read from a stored matrix or computed on demand.
 
-For each fold, a `KernelView` returns the training problem on the training rows, and the decision
-values of trained models on the held-out rows. All row indices refer to the rows of the whole grid
-search, not of a fold.
+A `KernelView` returns the training problem of a fold, and decision values on the held-out rows. Row
+indices refer to the rows of the whole search.
 """
 
 from collections.abc import Iterator
