@@ -1,7 +1,7 @@
 """The feature columns of a table: a chain of steps decides how each column is read.
 
-Each step accepts or rejects a column; the first step that accepts it decides. The result, a
-`TableColumns`, converts the rows of the table, and later the rows that a fitted model predicts.
+The first step that accepts a column decides. The resulting `TableColumns` converts the rows of the
+table, and later the rows that a fitted model predicts.
 """
 
 from __future__ import annotations
