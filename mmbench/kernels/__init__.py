@@ -1,9 +1,8 @@
 """Kernel functions, computed from inner products or squared distances of rows.
 
-Each entry of a kernel matrix is a scalar function of the same entry of a *base* matrix. The base
-matrix contains squared distances for ``rbf``, and inner products for ``linear`` and ``poly``. For a
-grid of kernel parameters, the base matrix is computed once, and the scalar function is applied at
-each grid point.
+Each entry of a kernel matrix is a function of the same entry of a *base* matrix: squared distances
+for ``rbf``, inner products for ``linear`` and ``poly``. A grid of kernel parameters needs one base
+matrix.
 """
 
 from __future__ import annotations
