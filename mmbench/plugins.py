@@ -14,11 +14,8 @@ A package declares its additions as entry points in its ``pyproject.toml``::
     [project.entry-points."mmbench.cards"]
     mypackage = "mypackage.cards"      # a package with files NAME.yaml
 
-The module of an entry point is imported when the entry point is first used.
-
-A configuration can also name a classifier or a transformer by its import path. Modules in the
-folders `FOLDERS` are found only while a named module is imported, so that no other import runs a
-file in these folders.
+Modules are imported at first use. A configuration may also name a classifier or transformer by its
+import path; the folders `FOLDERS` are on the import path only for the import of a named module.
 """
 
 import sys
