@@ -1,8 +1,7 @@
 """Limits on the time, the memory and the BLAS threads of a computation.
 
-The function `within` sets the limits of a ``with`` block. A solver calls `time_is_up` between
-iterations, and returns its best solution if the time limit is reached. A new thread does not
-inherit the limits. The function `delayed` passes the limits to threads of joblib.
+`within` sets the limits of a ``with`` block. A solver calls `time_is_up` between iterations, and
+returns its best solution. New threads do not inherit the limits; `delayed` passes them to joblib's.
 """
 
 import math
