@@ -38,9 +38,9 @@ ROWS_PER_FEATURE = 2
 #: requested eigenvectors.
 PARTIAL_SHARE = 0.25
 
-#: The Lanczos method is used if there are at least LANCZOS_ROWS rows, and at most the fraction
-#: LANCZOS_SHARE of all components is requested. For 20 components of 2000 rows, the Lanczos method
-#: is 7 times as fast as LAPACK (`benchmarks/routes.py`).
+#: The Lanczos method is used for at least LANCZOS_ROWS rows, if at most the fraction LANCZOS_SHARE
+#: of all components is requested: 7 times as fast as LAPACK for 20 components of 2000 rows
+#: (`benchmarks/routes.py`).
 LANCZOS_ROWS, LANCZOS_SHARE = 2000, 0.04
 
 
@@ -111,11 +111,10 @@ def spectrum(
 ) -> Spectrum:
     """Return the eigendecomposition of the total scatter matrix of all training rows.
 
-    If the kernel is nonlinear and `n_components` is at most PARTIAL_SHARE times the number of rows,
-    only the first ``n_components + 1`` components are computed. Otherwise, or if the last two of
-    them have equal variances (see `Spectrum.first`), all components are computed.
-    The row weights `weights` need not sum to 1. Directions with zero variance are omitted. If all
-    rows are equal, there is one coordinate, which is zero.
+    With a nonlinear kernel and `n_components` of at most PARTIAL_SHARE times the number of rows,
+    only ``n_components + 1`` components are computed, unless the last two have equal variances (see
+    `Spectrum.first`). The row weights need not sum to 1. Directions with zero variance are omitted;
+    if all rows are equal, there is one coordinate, which is zero.
     """
     s = np.ones(len(problem.y)) if weights is None else weights / weights.mean()
     roots = np.sqrt(s)[:, None]  # the square roots of n p_i, with row weights p_i of sum 1

@@ -158,8 +158,7 @@ class KLDA(WeightedClassifier):
             coef = np.zeros((len(rows.y), len(etas)))
         elif reference:
             # The solved system is (P K + eta I) a = delta, where P subtracts the mean of each
-            # class. The paper prints this system multiplied by K. The multiplied system has no
-            # unique solution if K is singular.
+            # class. The paper prints it multiplied by K, with no unique solution if K is singular.
             route, eye = "printed system", np.eye(len(rows.y))
             printed = rows.centred(np.asarray(gram))
             coef = np.column_stack([np.linalg.solve(printed + eta * eye, delta) for eta in ridges])

@@ -170,9 +170,9 @@ class ClassSums(NamedTuple):
 def class_sums(problem: BinaryProblem, weights: NDArray | None = None) -> ClassSums:
     """Return the sums of ``k(x, x_i)`` over the rows x_i of each class, divided by M as in (29).
 
-    `weights` are the row weights s_i. If a kernel matrix is stored or given, the class sums are a
-    product with the kernel matrix. Otherwise the class sums are computed from the features: by two
-    products for a linear kernel, and from temporary blocks of kernel values for other kernels.
+    `weights` are the row weights s_i. The sums are a product with a stored or given kernel matrix,
+    or computed from the features: two products if linear, temporary blocks of kernel values
+    otherwise.
     """
     shares = _shares(problem.y, weights)
     if isinstance(problem, PartProblem):

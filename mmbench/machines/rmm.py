@@ -412,9 +412,8 @@ class RMMState:
     svm: BinaryModel
     #: Dual solution of the previous RMM.
     last: PiecewiseSolution
-    #: Last dual solution for each combination of the parameters (form, B, B_fraction, nu, D). If no
-    #: alpha_i reaches C, the RMM is the same for every larger C, so that a training with a larger C
-    #: ends at once.
+    #: Last dual solution per (form, B, B_fraction, nu, D). If no alpha_i reaches C, the RMM is the
+    #: same for every larger C, and the training ends at once.
     solved: Mapping[tuple, PiecewiseSolution]
 
 
@@ -477,13 +476,10 @@ def rmm_dual(
 ) -> PiecewiseQP:
     """Return the dual (8) as a minimisation over u, with a piecewise linear cost of each u_i.
 
-    The cost of u_i has three linear pieces. Between 0 and ``y_i C``, u_i is ``y_i alpha_i`` and the
-    slope is -y_i. Below this interval, lambda_i is positive and the slope is -B. Above this
-    interval, lambda*_i is positive and the slope is B. `cap` is the upper bound of each lambda_i
-    and lambda*_i in (14).
-
-    If B < 1, ``alpha_i = C`` is optimal for all u_i between 0 and ``y_i C``, and the slope is
-    ``-y_i B``.
+    Between 0 and ``y_i C``, u_i is ``y_i alpha_i`` and the slope is -y_i. Below, lambda_i is
+    positive and the slope is -B; above, lambda*_i is positive and the slope is B. `cap` is the
+    upper bound of lambda_i and lambda*_i in (14). If B < 1, ``alpha_i = C`` is optimal between 0
+    and ``y_i C``, and the slope is ``-y_i B``.
     """
     ends = np.sort(np.column_stack([0 * y, C * y]), axis=1)
     slope = np.full(len(y), B)
@@ -637,11 +633,10 @@ class PenaltySearch:
     def around(self, high: DualPoint, tol: float, gap_tolerance: float) -> list[DualPoint]:
         """Bracket the optimal bound t, and return the dual points at both ends of the bracket.
 
-        The first returned point is the convex combination of both ends for which the sum of all
-        lambda_i and lambda*_i is D. The dual points of RMMs without the status ``optimal`` are also
-        returned. If the bound t = 1 is optimal, only the dual point at t = 1 is returned. `high` is
-        the dual point of the SVM. `tol` is the relative width of the bracket and the tolerance of
-        the RMMs.
+        The first point is the convex combination of both ends with the sum D of all lambda_i and
+        lambda*_i; points without the status ``optimal`` follow. If t = 1 is optimal, only its point
+        is returned. `high` is the dual point of the SVM; `tol` is the relative width of the bracket
+        and the tolerance of the RMMs.
         """
         D, theta, low = self.D, float(np.abs(high.decision + high.bias).max()), high
         t_low = t_high = theta

@@ -63,18 +63,15 @@ from mmbench.solvers.rows import MappedRows
 SHARES = (0.0, 0.1, 0.3, 0.5, 0.7, 0.9, 0.99, 0.999)
 
 #: The inverse P is used only if the mean eigenvalue of the centred Gram matrix Kc is at least
-#: LEAST_EIGENVALUE_RATIO times the number ``s = n (1-D)/D``. For a smaller mean eigenvalue, the
-#: difference ``I - s P`` loses its digits by cancellation.
+#: LEAST_EIGENVALUE_RATIO times ``s = n (1-D)/D``; otherwise ``I - s P`` loses its digits.
 LEAST_EIGENVALUE_RATIO = 1e-7
 
-#: The inverse P is used only if the number ``s = n (1-D)/D`` is at least LEAST_SHIFT times the
-#: trace of the centred Gram matrix Kc. For a smaller s, the Cholesky factor of ``Kc + s I``
-#: consists of rounding errors.
+#: The inverse P is used only if ``s = n (1-D)/D`` is at least LEAST_SHIFT times the trace of Kc;
+#: otherwise the Cholesky factor of ``Kc + s I`` consists of rounding errors.
 LEAST_SHIFT = 1e-9
 
-#: For D = 1 and a nonlinear kernel, directions of the feature space are omitted if their variance
-#: is at most LEAST_VARIANCE times the largest variance. In these directions, the coefficients would
-#: be so large that sums of coefficients lose half of their digits.
+#: For D = 1 and a nonlinear kernel, directions with at most LEAST_VARIANCE times the largest
+#: variance are omitted: their coefficients would make sums lose half of their digits.
 LEAST_VARIANCE = float(np.sqrt(np.finfo(float).eps))
 
 

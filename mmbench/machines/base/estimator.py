@@ -438,7 +438,7 @@ class PairwiseClassifier(Declared, Estimator):
     def bytes_needed(self, size: TrainingSize) -> float:
         """Return an upper bound on the memory of a training in bytes, beside the data.
 
-        By default, the training stores the Gram matrix.
+        The default is the memory of one Gram matrix and of vectors of its length.
 
         Parameters
         ----------

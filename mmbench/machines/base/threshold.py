@@ -29,9 +29,8 @@ from numpy.typing import NDArray
 TIE = 1e-12
 
 #: Two scores are considered equal if they differ by at most SCORE_RESOLUTION times the largest
-#: absolute score, or by at most RANGE_RESOLUTION times the range of the scores, since the scores of
-#: repeated rows differ by rounding errors. The second limit is for scores that are small sums of
-#: large terms, as in a kernel machine with a small ridge.
+#: absolute score, or RANGE_RESOLUTION times their range: scores of repeated rows differ by rounding
+#: errors. The second limit is for small sums of large terms, as with a small ridge.
 SCORE_RESOLUTION, RANGE_RESOLUTION = 1e-12, 1e-9
 
 
@@ -48,8 +47,7 @@ def best_multiple(margins: NDArray, penalties: NDArray, length: float) -> float:
     """
     order = np.argsort(-margins)[: int((margins > 0).sum())]
     # Entry j of `reached` is the sum of p_i m_i (penalty times margin) over the j rows with the
-    # largest margins. As the factor s increases, the losses of rows with large margins become zero
-    # before the losses of rows with small margins.
+    # largest margins, whose losses become zero first as the factor s increases.
     reached = np.append(0.0, np.cumsum((penalties * margins)[order]))
     rising = np.flatnonzero(length - penalties @ margins + reached >= 0)
     if not len(rising):
@@ -58,12 +56,12 @@ def best_multiple(margins: NDArray, penalties: NDArray, length: float) -> float:
 
 
 def best_bias(decision: NDArray, y: NDArray, weights: float | NDArray = 1.0) -> float:
-    """Return a bias b that minimises ``sum_i s_i max(0, 1 - y_i (decision_i + b))``.
+    """Return a bias b that minimises ``sum_i s_i max(0, 1 - y_i (decision_i + b))`` for weights
+    s_i.
 
-    `weights` are the weights s_i of the rows. The loss is a piecewise linear function of b. Below
-    the first kink, the slope of the loss is minus the total weight of the positive rows. At each
-    kink, the slope increases by the weight of one row. If the loss is minimal on an interval, the
-    midpoint is returned, which does not depend on the order of the classes.
+    The loss is piecewise linear in b: its first slope is minus the total weight of the positive
+    rows, and increases by the weight of a row at each kink. On an interval of minima, the midpoint
+    is returned, which does not depend on the order of the classes.
 
     Examples
     --------
@@ -145,9 +143,8 @@ def optimal_bias(
 def one_class_bias(scores: NDArray, y: NDArray, weights: NDArray | None = None) -> Bias:
     """Return a bias that assigns all rows to the class with the larger total weight.
 
-    The threshold is below or above all scores. Its distance from the nearest score is half the
-    range of the scores, or 1 if all scores are equal. If both classes have the same total weight,
-    class 1 is predicted, as for a decision value of zero.
+    The threshold is below or above all scores, at half their range, or at 1 if they are equal. At
+    equal weights class 1 is predicted, as for a decision value of zero.
     """
     own = np.ones(len(y), dtype=int) if weights is None else weights
     low, high = float(scores.min()), float(scores.max())

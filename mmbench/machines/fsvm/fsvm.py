@@ -84,9 +84,8 @@ KERNEL_SHARE = 0.9
 #: Tolerance of the relative duality gap in the alternating direction method of multipliers (ADMM),
 #: as a multiple of `tol`.
 SHARED_GAP_TOLERANCE_FACTOR = 10
-#: If no pair of classes has more than FEW_ROWS rows, `tol` is multiplied by FEW_ROWS_FACTOR outside
-#: a grid search. With this tolerance, training with one row of weight 2 and training with two equal
-#: rows give decision values that agree to seven digits.
+#: If no pair has more than FEW_ROWS rows, `tol` is multiplied by this factor outside a grid search,
+#: so that a row of weight 2 and two equal rows give decision values that agree to seven digits.
 FEW_ROWS_FACTOR = 1e-3
 #: The ratio C / sqrt(rho) must lie between 1 / LARGEST_RATIO and LARGEST_RATIO. For other ratios,
 #: products and powers of C / sqrt(rho) may overflow or underflow.

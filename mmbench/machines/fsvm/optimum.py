@@ -58,9 +58,8 @@ MAX_ROUNDS, RELAXATION, ROUNDS_PER_PENALTY = 500, 1.6, 5
 #: tolerance of the SVMs' KKT conditions is multiplied by TIGHTENING_FACTOR.
 TIGHTENING_FACTOR = 1 / 8
 
-#: An update multiplies the ADMM penalty by the factor sqrt(primal residual / dual residual). If the
-#: factor lies between 1 / SMALLEST_PENALTY_CHANGE and SMALLEST_PENALTY_CHANGE, the penalty is not
-#: changed. The factor is at most LARGEST_PENALTY_CHANGE and at least 1 / LARGEST_PENALTY_CHANGE.
+#: An update multiplies the ADMM penalty by sqrt(primal residual / dual residual), within a factor
+#: of LARGEST_PENALTY_CHANGE, unless it lies within a factor of SMALLEST_PENALTY_CHANGE from 1.
 SMALLEST_PENALTY_CHANGE, LARGEST_PENALTY_CHANGE = 2.0, 5.0
 
 

@@ -50,14 +50,12 @@ from mmbench.machines.minimax.spread import GramSpread, spreads, worst_case_accu
 from mmbench.memory import TrainingSize
 from mmbench.solvers.result import Result
 
-#: The rank of the kernel matrix is computed for a sample of at most RANK_ROWS training rows. If the
-#: rank is at most LOW_RANK_SHARE times the number of sampled rows, the kernel matrix of all rows is
-#: treated as low-rank.
+#: The kernel matrix is treated as low-rank if the matrix of a sample of at most RANK_ROWS rows has
+#: a rank of at most LOW_RANK_SHARE times the number of these rows.
 RANK_ROWS, LOW_RANK_SHARE = 1000, 0.5
 
-#: Smallest relative ridge for training on the kernel matrix (route "gram"). Rounding errors of the
-#: kernel matrix may exceed a smaller ridge. Machines with a smaller ridge are trained in
-#: coordinates in which both class covariances are diagonal.
+#: Smallest relative ridge for training on the kernel matrix (route "gram"), whose rounding errors
+#: may exceed a smaller ridge. Below, machines are trained in diagonal coordinates.
 LEAST_GRAM_RIDGE = 1e-8
 
 #: In the feature space of the kernel, two class means are treated as equal if their squared
@@ -218,16 +216,11 @@ class WorstCaseMachine(CovarianceMachine):
 class SpreadMachine(WorstCaseMachine):
     """Base class of MPM and M4, the machines that may also be trained on the kernel matrix.
 
-    Linear machines are trained in coordinates in which both class covariances are diagonal
-    (diagonal coordinates). Kernel machines are trained in diagonal coordinates or on the kernel
-    matrix. If the kernel matrix has a low rank, diagonal coordinates are computed in negligible
-    time. If the kernel matrix has full rank, the computation of diagonal coordinates takes ten
-    times as long as a Cholesky factorization of the matrix.
-
-    Training on the kernel matrix requires ``scatter="mean"``, unit row weights, and a ridge of at
-    least LEAST_GRAM_RIDGE. If these conditions hold, solver "gram" always trains on the kernel
-    matrix, and solver "auto" trains on the kernel matrix unless the matrix has a low rank.
-    `benchmarks/peers.py` measures how the training time grows with the number of rows.
+    Linear machines are trained in coordinates in which both class covariances are diagonal. They
+    take negligible time at a low rank of the kernel matrix, and ten times as long as a Cholesky
+    factor of the matrix at full rank (`benchmarks/peers.py`). Therefore "auto" trains on a kernel
+    matrix of high rank, and "gram" on any, if ``scatter="mean"``, row weights are 1, and the ridge
+    is at least LEAST_GRAM_RIDGE.
 
     A subclass implements `solve` and `solve_gram`.
     """

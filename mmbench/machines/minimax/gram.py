@@ -52,9 +52,8 @@ DIAGONAL_SHIFT = {np.float32: 1e-6, np.float64: 1e-13}
 
 MAX_ROUNDS = 200
 
-#: The iteration ends if the relative gap has not been halved in STALLED_ROUNDS iterations. With a
-#: small ridge or a large C, rounding errors of the factorization stop the progress. The caller then
-#: solves the problem in diagonal coordinates, which takes less time than more iterations.
+#: The iteration ends if the relative gap is not halved in STALLED_ROUNDS iterations, because of
+#: rounding errors with a small ridge or a large C. Diagonal coordinates then take less time.
 STALLED_ROUNDS = 10
 
 
@@ -63,11 +62,9 @@ def solve_gram(
 ) -> list[tuple[NDArray, MarginProblem, MarginSolution]]:
     """Train one soft-margin M4 per value of C, in ascending order, to the relative gap `tol`.
 
-    The iteration for the first C starts from the solution of the MPM. The iteration for each
-    further C starts from the solution for the previous C. For each C, three objects are returned:
-    the coefficients c of a direction ``w = F'c``, the M4 problem restricted to the multiples of w,
-    and the solution of this problem. The `bound` of the solution is a lower bound for all
-    directions, not only for the multiples of w.
+    The first iteration starts from the MPM, later ones from the previous C. For each C, three
+    objects are returned: the coefficients c of ``w = F'c``, the M4 problem restricted to the
+    multiples of w, and its solution, whose `bound` holds for all directions.
     """
     state, out = None, []
     for C in penalties:
@@ -128,10 +125,9 @@ class _Iteration:
         y = self.y
         margins = y * (self.decision + best_bias(self.decision, y))
         order = np.argsort(margins, kind="stable")
-        # The optimal multipliers of the rows are at most C, and the multipliers sum to the optimal
-        # value of the M4. Therefore at least (optimal value / C) rows have non-zero multipliers.
-        # With fewer rows in the working set, the SVM may have the solution w = 0, and many more
-        # iterations are needed.
+        # The optimal multipliers are at most C and sum to the optimal value of the M4, so that at
+        # least (optimal value / C) rows have one. With fewer rows in the working set, the SVM may
+        # have the solution w = 0, and many more iterations are needed.
         line = self._along(c, self.decision)
         value = line.value(*line.tuned(np.ones(1)))
         first = order[: max(FIRST_ROWS, int(FIRST_ROWS_SHARE * len(y)), int(value / C))]

@@ -118,13 +118,11 @@ class MarginProblem:
     def bound(self, a: NDArray, share: float = 0.0) -> float:
         """Return the largest dual objective value over all feasible multiples of the multipliers.
 
-        `a` contains the multipliers of the points. The multiplier a_i is clipped to [0, C s_i],
-        where s_i is the weight of point i. The clipped multipliers are scaled so that both classes
-        have the same sum of multipliers. `share` is the multiplier of the constraint on the class
-        means, between 0 and ``removed * C``. If the vector ``v = sum a_i y_i z_i + share delta``
-        satisfies ``v'w <= sx + sy`` for all w, then ``sum a + 2 share`` is a lower bound on the
-        optimal value. A vector v satisfies ``v'w <= sx + sy`` for all w if and only if
-        ``v = Sx^{1/2} p + Sy^{1/2} q`` for some p and q with ``||p||, ||q|| <= 1``.
+        The multipliers `a` of the points are clipped to [0, C s_i] for the weights s_i, and scaled
+        to equal sums of both classes. `share` is the multiplier of the constraint on the class
+        means, between 0 and ``removed * C``. Let ``v = sum a_i y_i z_i + share delta``. If
+        ``v'w <= sx + sy`` for all w, that is, ``v = Sx^{1/2} p + Sy^{1/2} q`` with
+        ``||p||, ||q|| <= 1``, then ``sum a + 2 share`` is a lower bound.
         """
         a = balanced(a, self.y, self.C * self.weights)
         share = float(np.clip(share, 0.0, self.removed * self.C)) if self.removed else 0.0

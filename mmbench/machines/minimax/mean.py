@@ -35,14 +35,13 @@ from mmbench.machines.minimax.spread import minimax_direction
 from mmbench.machines.minimax.spread_program import fixed_program, solve_spread
 from mmbench.solvers.result import Result
 
-#: The lower bound is decreased by RESIDUAL_SHARE times the tolerance of the objective, because the
-#: dual equation holds only approximately. The decreased lower bound is valid if the class spreads
-#: along the optimal w are at most twice the spreads along the computed w.
+#: The lower bound is decreased by RESIDUAL_SHARE times the tolerance, because the dual equation
+#: holds only approximately. It is then valid if the spreads along the optimal w are at most twice
+#: the spreads along the computed w.
 RESIDUAL_SHARE = 0.2
 
-#: For ``rho = 0``, a direction is omitted if the singular value of the rows in this direction is at
-#: most LEAST_LENGTH times their largest singular value. No class spread bounds the weights in these
-#: directions, and weights of 1e12 would multiply rounding errors of the rows.
+#: For ``rho = 0``, directions are omitted if their singular value is at most LEAST_LENGTH times the
+#: largest. No spread bounds the weights there, and weights of 1e12 would multiply rounding errors.
 LEAST_LENGTH = 1e-8
 
 #: Smallest tolerance that is passed to the solver of the cone programs.
@@ -97,9 +96,8 @@ def solve_mean(problem: MarginProblem, solver: str = "auto", tol: float = 1e-6) 
     ends, C = [search.evaluate(0.0), search.evaluate(1.0)], search.problem.C
     while ends[-1].weight * C < 1.0 and len(ends) < MAX_ENDS and not time_is_up():
         ends.append(search.evaluate(2.0 * ends[-1].at))
-    # The search ends if the interval of rho with the smallest lower bound has a relative width of
-    # at most 0.1 * tol. On narrower intervals of rho, inaccurate multipliers prevent an increase of
-    # the lower bound.
+    # The search ends if the interval of rho with the smallest bound has a relative width of 0.1 *
+    # tol, below which inaccurate multipliers prevent an increase of the bound.
     best, bound = minimise(search.evaluate, search.lower, ends, 0.5 * tol, narrowest=0.1 * tol)
     # if C is close to `least_penalty`, the optimal rho may be outside the searched interval, and no
     # lower bound is known
@@ -133,9 +131,8 @@ class _RhoSearch:
         self.mpm = minimax_direction(problem.delta, problem.var_x, problem.var_y)
         self.kappa = kappa = 1.0 / self.mpm.value
         rows, delta = np.asarray(problem.rows) / kappa, problem.delta / kappa
-        # Without the division by kappa, the optimal rho could be large, and a large rho multiplies
-        # the solver's errors in the class spreads. With a ridge of 1e-8, for example, kappa may
-        # exceed 1000, and the duality gap would stay above 1e-6.
+        # Without the division by kappa, which may exceed 1000 with a ridge of 1e-8, a large rho
+        # would multiply the solver's errors in the spreads, and the gap would stay above 1e-6.
         self.problem = replace(problem, rows=rows, delta=delta, C=problem.C / kappa)
         self.iterations, self.lowest = 0, 1.0
         lengths, axes = np.linalg.svd(np.vstack([rows, delta]), full_matrices=False)[1:]

@@ -53,13 +53,11 @@ MAX_RATIO_ROUNDS = 60
 #: the exact value is infinite.
 MAX_KAPPA = 1e12
 
-#: The lower bound `least_error` is computed on a chord of the graph of kappa(alpha) as a function
-#: of kappa(beta). Let k and K be the smaller and the larger value of kappa(alpha) at the ends of
-#: the chord. The lower bound is used only if K is at most MAX_CHORD_RATIO times max(k, 1), and if
-#: the two values of kappa(beta) satisfy the same condition. On random chords that satisfy this
-#: condition, `least_error` agrees with the minimum over a fine grid to 1e-13. If K is 100
-#: times this limit, the polynomial roots are inaccurate, and `least_error` is up to 1e-4 above the
-#: minimum.
+#: `least_error` bounds the error on a chord of the graph of kappa(alpha) over kappa(beta). It is
+#: used only if the larger value K of kappa(alpha) at the ends is at most MAX_CHORD_RATIO times
+#: max(k, 1) for the smaller value k, and kappa(beta) satisfies the same condition. It then agrees
+#: with a fine grid to 1e-13 on random chords; at 100 times this limit, the polynomial roots are
+#: inaccurate, and it is up to 1e-4 too high.
 MAX_CHORD_RATIO = 1e3
 
 
@@ -172,11 +170,10 @@ class _BetaSearch:
     def lower(self, left: _BetaSolution, right: _BetaSolution) -> float:
         """Return a lower bound on the worst-case error over all beta in an interval.
 
-        The largest kappa(alpha) is a function of kappa(beta). On the interval, the graph of the
-        function lies below the chord between the ends of the graph. Since the largest kappa(alpha)
-        does not increase with beta, an upper bound at the smallest beta holds on the whole
-        interval. If the radius `robust_mean` exceeds kappa(alpha) or kappa(beta) on a part of the
-        chord, one of the accuracies is 0 there, and the error is smallest at an end of the chord.
+        The largest kappa(alpha) lies below its chord as a function of kappa(beta). It does not
+        increase with beta, so that an upper bound at the smallest beta holds on the interval. If
+        `robust_mean` exceeds kappa(alpha) or kappa(beta) on a part of the chord, one accuracy is 0
+        there, and the error is smallest at an end.
         """
         monotone = self._error(left.most_x, right.kappa_y)
         x = np.array([left.most_x, right.most_x]) - self.radius

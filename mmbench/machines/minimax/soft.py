@@ -35,9 +35,8 @@ from mmbench.machines.minimax.spread_program import (
 from mmbench.solvers.highs_ import solve_lp
 from mmbench.solvers.interior_point import HingeInteriorPoint, Values
 
-#: If the interior-point method does not reach the tolerance, and there are at most MOST_CONE_ROWS
-#: rows, Clarabel solves the problem again. Clarabel needs memory for up to 30 copies of the rows.
-#: This is too much memory for more than MOST_CONE_ROWS rows.
+#: Up to this number of rows, Clarabel solves the problem again if the interior-point method misses
+#: the tolerance; it needs memory for up to 30 copies of the rows.
 MOST_CONE_ROWS = 30_000
 
 #: Classes are treated as separable if the margin along some direction exceeds LEAST_MARGIN times
@@ -56,9 +55,8 @@ EXCESS_SHARE = 0.5
 #: Maximum relative decrease of a variable e_j per interior-point step.
 LARGEST_FALL = 0.7
 
-#: The initial multiplier of a row is proportional to the row weight divided by the sum of the row
-#: weights of the class. The factor of proportionality is FIRST_SHARE times the largest factor with
-#: ``||p_j|| <= 1`` and ``a <= C``.
+#: The initial multiplier of a row is proportional to its share in the weight of its class, with
+#: FIRST_SHARE times the largest factor that keeps ``||p_j|| <= 1`` and ``a <= C``.
 FIRST_SHARE = 0.5
 
 

@@ -37,20 +37,18 @@ MAX_TARGET = 1e100
 
 TINY = np.finfo(float).tiny
 
-#: Minimum distance of the decision boundary from the projected class means, divided by the distance
-#: of the projected class means. If a class has zero spread along w, for example a class of one row,
-#: the optimal decision boundary contains the class mean, and rounding errors would decide the sign
-#: of the decision values. LEAST_SHARE is below the default tolerance of the machines.
+#: Minimum distance of the decision boundary from the projected class means, relative to their
+#: distance. The optimal boundary contains the mean of a class without spread along w, such as a
+#: class of one row, and rounding errors would decide the signs. LEAST_SHARE is below the default
+#: tolerance.
 LEAST_SHARE = 5e-7
 
-#: The Cholesky factor is stored in float32 if the ridge is at least SINGLE_RIDGE times the mean
-#: diagonal entry of the kernel matrix, and the trace of the matrix is in SINGLE_RANGE. Otherwise,
-#: the factor is stored in float64.
+#: The Cholesky factor is float32 if the ridge is at least SINGLE_RIDGE times the mean diagonal
+#: entry of the kernel matrix, and its trace is in SINGLE_RANGE.
 SINGLE_RIDGE, SINGLE_RANGE = 1e-5, (1e-30, 1e30)
 
-#: Constants of the conjugate gradient method. The tolerance for w is FIRST_ACCURACY at the first
-#: theta, and ACCURACY_SHARE times the duality gap at later values of theta. MAX_STEPS is the
-#: maximum number of steps per theta.
+#: Conjugate gradients: the tolerance for w is FIRST_ACCURACY at the first theta, then
+#: ACCURACY_SHARE times the gap, with at most MAX_STEPS steps per theta.
 FIRST_ACCURACY, ACCURACY_SHARE, MAX_STEPS = 1e-2, 1e-2, 500
 
 
@@ -194,20 +192,16 @@ class GramSpread:
 
     Notes
     -----
-    Let H be the projection that subtracts the mean of each class. Let n_c be the number of rows of
-    class c, and let theta_c be theta for the positive class and 1 - theta for the negative class.
-    For every row i of class c, and for every vector t of n coefficients,
+    Let H subtract the mean of each class, n_c be the size of class c, and theta_c be theta or 1 -
+    theta. For every row i of class c and every vector t of n coefficients,
 
         S = F'H D H F + r' I,    D_ii = 1/(n_c theta_c),    r' = r/theta + r/(1 - theta)
         S^-1 F't = F'c,          c = (t - H M^-1 H K t)/r',    M = H K H + r' D^-1
 
-    With a Cholesky factor of M (n^3/3 operations), the product of S^-1 and any vector in the span
-    of the rows is computed in O(n^2) operations. The matrix M is factorized only at
-    ``theta = 1/2``. At other values of theta, the Cholesky factor for ``theta = 1/2`` is the
-    preconditioner of a conjugate gradient method. For every kernel, the condition number of the
-    preconditioned system is at most the larger of the odds ``theta/(1 - theta)`` and their
-    reciprocal. If the ridge is large enough (see SINGLE_RIDGE), the Cholesky factor is stored in
-    float32.
+    A Cholesky factor of M (n^3/3 operations) gives products with S^-1 in O(n^2). M is factorized
+    only at ``theta = 1/2``, which is the preconditioner of conjugate gradients at other theta: the
+    condition number is at most the larger of ``theta/(1 - theta)`` and its reciprocal. With a large
+    enough ridge (SINGLE_RIDGE), the factor is float32.
     """
 
     def __init__(self, gram: NDArray, y: NDArray, ridge: float):

@@ -305,10 +305,9 @@ MAX_WHOLE_ORDER = 2 * WHOLE_ROWS + 1
 class LpInteriorPoint:
     """Interior-point method for one linear program.
 
-    A further call of `run` with a smaller tolerance continues from the last iterate. The upper
-    limit ``sum(u) <= limit`` is appended to `A`, `y` and `cost` as the last row. The argument
-    `multiplier` is the initial multiplier of ``sum(u) <= limit``. If `multiplier` is None, the
-    initial multiplier is the mean of the products ``z_i lam_i`` over the rows, divided by `limit`.
+    A call of `run` with a smaller tolerance continues from the last iterate. The limit
+    ``sum(u) <= limit`` is the last row of `A`, `y` and `cost`. Its initial multiplier is
+    `multiplier`, by default the mean of the products ``z_i lam_i``, divided by `limit`.
     """
 
     def __init__(
@@ -348,12 +347,11 @@ class LpInteriorPoint:
         return self.cost - self.point.lam
 
     def run(self, tol: float, max_iter: int = 100) -> bool:
-        """Iterate until the relative sum of the complementarity products is below `tol`.
+        """Iterate until the sum of the complementarity products is below ``tol (1 + |objective|)``.
 
-        The sum is divided by ``1 + |objective|``. The tolerance of the constraint residuals is
-        ``10 * max(tol, 1e-9)``. Returns True if the tolerance is reached, or if the objective value
-        proves that the program is unbounded. Returns False if steps are too short, if values are
-        not finite, or if the maximum number of iterations or the time limit is reached.
+        Constraint residuals have the tolerance ``10 * max(tol, 1e-9)``. Returns True if both are
+        reached, or if the objective proves that the program is unbounded; False if steps are too
+        short, values are not finite, or the iterations or the time end.
         """
         for k in range(max_iter):
             size = 1 + abs(self.objective)

@@ -29,15 +29,13 @@ from scipy.linalg.lapack import dpstrf
 from mmbench.kernels.matrix import KernelMatrix
 from mmbench.solvers.rows import MappedRows, Rows, moments
 
-#: Default upper limit on the sum of the coefficients. With this limit, the rounding errors are 1e-9
-#: in decision values, and 1e-10 times the objective value in lower bounds. Both errors are far
-#: below the tolerance. If the coefficient limit is at least 64 times the default, some programs
-#: cannot be solved to a relative gap of 1e-6 in double precision.
+#: Default upper limit on the sum of the coefficients. Rounding errors are then 1e-9 in decision
+#: values and 1e-10 in relative bounds, far below the tolerance. From 64 times the default on, some
+#: programs cannot be solved to a gap of 1e-6 in double precision.
 COEFFICIENT_LIMIT = 2.0**20
 
-#: If there are at least LEAST_ROWS rows, the linear program (28) is first solved by an
-#: interior-point method. For at least LEAST_ROWS rows, and for sparse features, the standardised
-#: features are represented by a linear operator instead of an array.
+#: From LEAST_ROWS rows on, (28) is first solved by an interior-point method. Then, and for sparse
+#: features, the standardised features are a linear operator instead of an array.
 LEAST_ROWS = 200
 
 #: A feature is considered constant if its range is at most ROUNDING times its largest magnitude.
@@ -46,21 +44,18 @@ ROUNDING = 16 * np.finfo(float).eps
 #: Size in bytes of the blocks in which a Gram matrix is converted to float64.
 CHUNK_BYTES = 32 * 2**20
 
-#: Three limits on a low-rank factor of the Gram matrix: maximum rank divided by the number of rows,
-#: maximum rank, and maximum number of entries. With a factor of higher rank, interior-point
-#: iterations take as long as with the dense Gram matrix.
+#: Limits on a low-rank factor of the Gram matrix: rank relative to the number of rows, rank, and
+#: number of entries. Above, iterations take as long as with the dense matrix.
 MOST_RANK_SHARE, MOST_RANK, MOST_NUMBERS = 0.5, 2000, 3e7
 
 
 class Program(ABC):
     """Labels, slack penalties and class sums of a linear program; a subclass provides the matrix A.
 
-    `row_weights` are the sample weights. If several rows of a class are equal, the first row has
-    the sum of the slack penalties of these rows, and the other rows have penalty zero. `columns`
-    contains the indices of the columns that solvers use. If several columns of a kernel program are
-    equal, solvers use only one of them. `class_sums`, shape (2, n_columns), contains the weighted
-    sums of the negative rows and of the positive rows of A. `limit` is the upper limit on
-    ``sum |u_k|``.
+    `row_weights` are the sample weights. Of equal rows of a class, the first has the sum of their
+    penalties, and the others zero; of equal columns of a kernel program, `columns`, the indices
+    that solvers use, has only one. `class_sums`, shape (2, n_columns), are the weighted sums of the
+    negative and of the positive rows of A. `limit` is the upper limit on ``sum |u_k|``.
     """
 
     #: True if the coefficients u are nonnegative, False if they are free.
@@ -305,14 +300,12 @@ class Guess:
         return rows[(self.margins[rows] < NEAR_MARGIN) | (self.u[rows] > 0)]
 
 
-#: The pivoted Cholesky factorization ends if each diagonal entry of the residual ``K - F F'`` is at
-#: most REMAINDER times the largest diagonal entry of K. Smaller diagonal entries are rounding
-#: errors of the kernel values.
+#: The pivoted Cholesky factorization ends if no diagonal entry of ``K - F F'`` exceeds REMAINDER
+#: times the largest of K: smaller entries are rounding errors.
 REMAINDER = 1e-14
 
-#: Maximum magnitude of the residual ``K - F F'`` in a sample of rows and columns, relative to the
-#: largest diagonal entry of the Gram matrix K. If a precomputed matrix K is indefinite, some
-#: entries of ``K - F F'`` exceed MOST_DIFFERENCE.
+#: Maximum entry of ``K - F F'`` in a sample, relative to the largest diagonal entry of K. Entries
+#: exceed it if a precomputed K is indefinite.
 MOST_DIFFERENCE = 1e-12
 
 
@@ -322,9 +315,8 @@ def low_rank_factor(
     """Return a factor F with ``K = F F'`` up to rounding errors.
 
     Return None if the rank of K exceeds `most`, or if K is indefinite. `diagonal` is the diagonal
-    of the Gram matrix K, and is overwritten. `block` returns the submatrix of K for given rows and
-    columns. `block` is called only for the pivot columns of K and for a sampled submatrix of K. The
-    sampled submatrix is used to test the rank of K and the accuracy of F.
+    of K, and is overwritten. `block` returns submatrices of K; it is called for the pivot columns,
+    and for a sample that tests the rank of K and the accuracy of F.
     """
     n, largest = len(diagonal), float(diagonal.max())
     if most < 1 or largest <= 0:

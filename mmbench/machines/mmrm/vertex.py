@@ -43,11 +43,10 @@ class Partition:
 def partition_of(iterate: LpInteriorPoint, rows: NDArray, columns: NDArray) -> Partition:
     """Return the active constraints of an iterate as a `Partition`.
 
-    Each complementarity product, for example ``u_k s_k``, has two factors. Each factor is divided
-    by the largest factor of the same kind (``cost - lam`` by the largest slack penalty), and the
-    factor with the smaller quotient is considered zero. `rows` and `columns` are the indices of the
-    iterate's rows and columns in the whole program. The last rows of an iterate, the class means of
-    omitted rows and the coefficient limit, have no index in the partition.
+    Of the two factors of each complementarity product, such as ``u_k s_k``, the smaller is
+    considered zero, after division by the largest factor of its kind (``cost - lam`` by the largest
+    penalty). `rows` and `columns` are the indices in the whole program; the last rows of an
+    iterate, class means of omitted rows and the coefficient limit, have none.
     """
     point, first = iterate.point, slice(len(rows))
     # the last entries of xi, z and lam belong to the coefficient limit, and are omitted

@@ -31,10 +31,9 @@ from mmbench.machines.mmrm.interior import LowRank, LpInteriorPoint, first_itera
 from mmbench.machines.mmrm.program import Guess, KernelProgram
 from mmbench.machines.mmrm.vertex import partition_of, solve_vertex
 
-#: FINE_TOLERANCES are the tolerances of the interior-point method in its first and its second run
-#: from a starting point. The second run from a starting point is omitted if the relative gap after
-#: the first run is at most EXACT_GAP times the tolerance of the machine. Usually only the exact
-#: vertex has a relative gap of at most EXACT_GAP times the tolerance.
+#: FINE_TOLERANCES are the tolerances of the first and the second run from a starting point. The
+#: second run is omitted if the gap is at most EXACT_GAP times the machine's tolerance, usually at
+#: the exact vertex only.
 FINE_TOLERANCES, EXACT_GAP = (1e-7, 1e-9), 1e-3
 
 #: Lower bound on the reduced costs at the first starting point, divided by the mean of ``|c_k|``.

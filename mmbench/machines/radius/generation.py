@@ -23,10 +23,9 @@ from mmbench.machines.radius.pairs import Listed, PairProblem, PairSolution, far
 from mmbench.machines.svm import svm_dual
 from mmbench.solvers.svm_dual.smo import solve_smo
 
-#: Number of pairs in the first restricted problem, and maximum number of pairs added per round. If
-#: restricted problems omit rows, at most max(FIRST_PAIRS, m) pairs are added to the m pairs of the
-#: last restricted problem. On 650 rows of the data set Image, R-SVM+ with lambda from 0.1 to 1000
-#: has 2 to 48 active pairs.
+#: Pairs in the first restricted problem, and most pairs added per round. If rows are omitted, at
+#: most max(FIRST_PAIRS, m) pairs are added to the last m. On 650 rows of Image, R-SVM+ with lambda
+#: from 0.1 to 1000 has 2 to 48 active pairs.
 FIRST_PAIRS, PAIRS_PER_ROUND = 100, 1000
 
 #: Number of features in the first restricted problem, and maximum number of features added per
@@ -38,11 +37,10 @@ FIRST_FEATURES, FEATURES_PER_ROUND = 60, 40
 #: LISTED_MARGIN are listed.
 FEWEST_ROWS, LISTED_MARGIN = 200, 1.1
 
-#: ROUND_TOLERANCE_FACTOR and REMOVAL_FACTOR apply if the restricted problems of R-SVM+ omit rows.
-#: The tolerance of a restricted problem is ROUND_TOLERANCE_FACTOR times the gap of the previous
-#: round. Inactive pairs, and rows with margins of at least LISTED_MARGIN, are removed if the gap is
-#: at most REMOVAL_FACTOR times the gap at the previous removal. If inactive pairs were removed in
-#: each round, a problem in which all pairs of rows have the same distance would take many rounds.
+#: If R-SVM+ omits rows, the tolerance of a restricted problem is ROUND_TOLERANCE_FACTOR times the
+#: last gap. Inactive pairs, and rows with margins of at least LISTED_MARGIN, are removed if the gap
+#: is at most REMOVAL_FACTOR times the gap at the last removal: removal in each round would take
+#: many rounds if all pairs of rows have the same distance.
 ROUND_TOLERANCE_FACTOR, REMOVAL_FACTOR = 0.01, 0.5
 
 #: If the interior-point method ends with a relative gap above STALLED_GAP, Clarabel is used. The

@@ -63,13 +63,12 @@ def product_cones(d: int) -> list[sparse.sparray]:
 def solve_cone(problem: PairProblem, squares: NDArray, tol: float) -> RestrictedSolution:
     """Solve the cone program by Clarabel; if Clarabel fails, w and all multipliers are 0.
 
-    Since the tolerances of Clarabel are absolute, the variables are scaled to magnitudes near 1. In
-    R-SVM+, w_k is divided by an upper bound on the optimal ``|w_k|``. The upper bound follows from
-    two facts: the objective value at w = 0 is ``2 * PairProblem.smaller``, and at any w it is at
-    least ``(1 + lam D_k) w_k^2 / 2``, where D_k is the largest squared difference of a listed pair
-    in feature k. In R-SVMμ+, the objective is divided by its value at w = 0 and equal weights mu_k,
-    and w is divided by the square root of this value. The scale of e_k is the square of the scale
-    of w_k.
+    Since Clarabel's tolerances are absolute, variables are scaled to magnitudes near 1. In R-SVM+,
+    w_k is divided by an upper bound on the optimal ``|w_k|``: the objective is
+    ``2 * PairProblem.smaller`` at w = 0, and at least ``(1 + lam D_k) w_k^2 / 2``, where D_k is the
+    largest squared difference of a listed pair in feature k. In R-SVMμ+, the objective is divided
+    by its value at w = 0 and equal mu_k, and w by the square root of this value. The scale of e_k
+    is the square of the scale of w_k.
     """
     (n, d), m, simplex, y = problem.rows.shape, len(squares), problem.simplex, problem.y
     of_e, of_mu, of_w = product_cones(d)
@@ -227,12 +226,11 @@ class PlusInteriorPoint(PairInteriorPoint):
         (n, k), m = self.Z.shape, len(self.D)
         if n + m >= k:
             return super()._factored(weight)
-        # The matrix of the Newton equations is diag(Q, 0, 0) + [A, G]' diag(omega) [A, G], with
-        # Q = 1 + q and a number omega > 0 for each row and each pair. The matrix [A, G] consists of
-        # [Z, 1, 0] for the rows and [D diag(w), 0, -1] for the pairs. The right-hand side consists
-        # of f for the features and g for (b, r), and the solution consists of x and x_br. The
-        # vector p = diag(omega) (A x + G x_br) satisfies
-        #     (A diag(Q)^{-1} A' + diag(omega)^{-1}) p - G x_br = A diag(Q)^{-1} f,    G'p = g.
+        # Newton matrix: diag(Q, 0, 0) + [A, G]' diag(omega) [A, G] with Q = 1 + q, a number omega >
+        # 0 per row and pair, and [A, G] = [Z, 1, 0] for rows, [D diag(w), 0, -1] for pairs. The
+        # right-hand side is f for the features and g for (b, r), the solution x and x_br, and p =
+        # diag(omega) (A x + G x_br) satisfies (A diag(Q)^{-1} A' + diag(omega)^{-1}) p - G x_br = A
+        # diag(Q)^{-1} f and G'p = g.
         root = np.sqrt(self._Q())
         A = np.empty((n + m, k))  # the matrix A above times diag(Q)^{-1/2}
         np.divide(self.Z, root, out=A[:n])

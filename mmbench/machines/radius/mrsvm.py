@@ -131,11 +131,9 @@ def cone_program(
 ) -> ConeProgram:
     """Return (3) as a cone program; the objective is divided by `unit`, w by ``sqrt(unit)``.
 
-    Since the tolerances of the solver are absolute, `unit` should be of the order of the optimal
-    value. The variables of the cone program are w, b, xi, e, mu and zeta. The variables xi are the
-    slacks multiplied by ``sqrt(C / (unit max R^2))``. The variables e_k are upper bounds on
-    ``w_k^2 / mu_k``. The variable zeta is an upper bound on the second term of the objective (3)
-    divided by `unit`.
+    Since tolerances are absolute, `unit` should be near the optimal value. The variables are w, b,
+    xi (slacks times ``sqrt(C / (unit max R^2))``), e with ``e_k >= w_k^2 / mu_k``, mu, and zeta, an
+    upper bound on the second term of (3) divided by `unit`.
     """
     (n, d), radius, signs = rows.shape, squares.max(), -y[:, None]
     of_e, of_mu, of_w = product_cones(d)

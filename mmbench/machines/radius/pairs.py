@@ -36,11 +36,9 @@ CHUNK = 32
 #: Relative rounding error of a distance, by which the threshold for skipped points is reduced.
 ROUNDING = 1e-9
 
-#: A warm start for other penalties contains the active pairs of the last restricted problem. If
-#: this restricted problem contains all rows, the warm start also contains the FEWEST_PAIRS most
-#: distant pairs of the restricted problem. With fewer pairs, the interior-point method may take
-#: short steps. A parameter search on Abalone (class 3 against 11) took 50 times as long if warm
-#: starts contained only the active pairs.
+#: A warm start for other penalties has the active pairs of the last restricted problem and, if that
+#: has all rows, its FEWEST_PAIRS most distant pairs. With fewer pairs, steps may be short: a search
+#: on Abalone (class 3 against 11) took 50 times as long with the active pairs only.
 FEWEST_PAIRS = 100
 
 #: A warm start of R-SVMμ+ contains the features whose weight mu_k exceeds SMALLEST_SHARE. The sum
@@ -100,9 +98,8 @@ class PairProblem:
     lam: float
     #: True if distances of rows are weighted by mu (R-SVMμ+), False if by w^2 (R-SVM+).
     simplex: bool
-    #: Factors by which the features are multiplied: one number for all features, or an array of
-    #: shape (k,). In R-SVM+ with a kernel, the factors are the square roots of the row weights.
-    #: Distances of rows are computed from the features before the multiplication by `roots`.
+    #: Factors of the features, one number or shape (k,): in R-SVM+ with a kernel, the square roots
+    #: of the row weights. Distances of rows are computed without `roots`.
     roots: float | NDArray = 1.0
 
     @property
