@@ -77,12 +77,11 @@ def solve_growing(
 ) -> HingeInteriorPoint:
     """Solve the problem for a penalty C that may be far larger than the optimal multipliers.
 
-    Problems with increasing penalties are solved. The first penalty is a ratio (10^6) times the
-    largest multiplier of the initial point. Each later penalty is the ratio times the previous
-    penalty, but at most C. The sequence ends early if the solution is the same for every larger
-    penalty. If the iterations stall, the sequence restarts with the next ratio of
-    LARGEST_FIRST_RATIOS. The function `start` returns the initial point, given a penalty and the
-    multipliers of the previous problem (None for the first problem).
+    The first penalty is a ratio (10^6) times the largest multiplier of the initial point, and each
+    later one the ratio times the previous, up to C. The sequence ends early if the solution is the
+    same for every larger penalty, and restarts with the next of LARGEST_FIRST_RATIOS if iterations
+    stall. `start` returns the initial point for a penalty and the previous multipliers (None at
+    first).
     """
     iterations, largest = 0, float(np.max(C))
     for ratio in LARGEST_FIRST_RATIOS:
@@ -157,9 +156,8 @@ class HingeInteriorPoint:
         self.Z, self.y, self.at, self.iterations = rows, y, dict(given or {}), 0
         self.margin_cost = 1.0 - y * offset
         n_positive, s = int((y > 0).sum()), C / np.max(C) * np.ones(len(y))
-        # The initial weights w are a multiple of the difference of the class means. The initial
-        # decisions at the class means are 1 and -1, or closer to 0 if necessary to keep all
-        # multipliers at most C / 2.
+        # The initial w is a multiple of the difference of the class means, with the decisions 1 and
+        # -1 at the means, or closer to 0 to keep all multipliers at most C / 2.
         if a is None:
             a = s / np.where(y > 0, s[y > 0].sum(), s[y < 0].sum())
             norm = max(self._norm(rows.T @ (y * a)), 1e-300)
