@@ -21,10 +21,9 @@ from mmbench.datasets.dataset import Parsed, random_stream
 DIMENSIONS = 20
 WAVES = 21
 A = 2 / np.sqrt(DIMENSIONS)
-#: Mean and standard deviation of every coordinate, for both normally distributed classes. The Bayes
-#: error is 2.3 % for twonorm and 1.3 % for ringnorm. For ringnorm, some papers state the mean
-#: 1/sqrt(20). The DELVE archive, the origin of Raetsch's benchmark data, uses the mean 2/sqrt(20),
-#: as this module does.
+#: Mean and standard deviation of every coordinate, per class. The Bayes error is 2.3 % for twonorm
+#: and 1.3 % for ringnorm. The mean of ringnorm is 2/sqrt(20), as in DELVE, the origin of Raetsch's
+#: benchmark data; some papers state 1/sqrt(20).
 TWO_NORMALS = {"twonorm": ((A, 1), (-A, 1)), "ringnorm": ((0, 2), (A, 1))}
 
 
@@ -86,10 +85,9 @@ def sample_of(parts: Sequence[Normal], random: np.random.RandomState, n: int) ->
     return np.where(chosen, *(part.sample(random, n) for part in parts))
 
 
-#: Distributions of the classes X and Y of each toy set. For toy set II, the M4 paper does not state
-#: the centre of the rotation of class X. A rotation about the origin reproduces the published
-#: accuracy of the minimax probability machine, but a rotation about the mean of class X does not.
-#: For toy set III, the mixture weights are equal, since the M4 paper does not state them.
+#: Distributions of the classes X and Y. The M4 paper states neither the centre of the rotation of X
+#: in set II nor the mixture weights of set III. A rotation about the origin reproduces the
+#: published accuracy of the MPM, one about the mean of X does not. The weights are equal.
 CLASSES: dict[str, tuple[Sequence[Normal], Sequence[Normal]]] = {
     "toy_1": ([Normal((3.5, 0), (1, 1.5))], [Normal((-3.5, 0), (3, 4.5))]),
     "toy_2": ([Normal((4, 0), (1, 5), -3 * np.pi / 8)], [Normal((-4, 0), (1, 5))]),

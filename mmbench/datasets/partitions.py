@@ -34,9 +34,8 @@ Described = DatasetRef | Dataset
 Arg = float | None
 #: Split rule in a configuration, such as ``"official"`` or ``{"kfold": 10}``.
 RuleSpec = str | Mapping[str, float]
-#: Maximum number of training rows: n for n rows in total, ``("per_class", n)`` for n rows per
-#: class, or ``("nested", n)`` for a subset of n rows that is contained in the nested subset of any
-#: larger size.
+#: Maximum number of training rows: n in total, ``("per_class", n)``, or ``("nested", n)`` for a
+#: subset that is contained in all larger nested subsets.
 MaxTrain = int | tuple[str, int] | None
 #: Argument `purpose` of `random_stream` for the random subset of the training rows. With this
 #: argument, the random numbers for the subset are independent of the random numbers for the split.
@@ -354,9 +353,8 @@ def allocate(counts: IntArray, total: int) -> IntArray:
 def allocate_nested(counts: IntArray, total: int) -> IntArray:
     """Distribute `total` rows over classes so that no class gets fewer rows if `total` increases.
 
-    Row r = 0, ..., n - 1 of a class with n rows has the value ``(r + 1/2) / n``. The `total` rows
-    with the smallest values are chosen, and then counted per class. The function `allocate` is not
-    used, since it may give a class fewer rows if `total` increases.
+    Row r = 0, ..., n - 1 of a class of n rows has the value ``(r + 1/2) / n``; the `total` smallest
+    values are counted per class. `allocate` may give a class fewer rows if `total` increases.
 
     Examples
     --------
