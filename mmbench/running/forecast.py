@@ -77,9 +77,9 @@ def threads_that_fit(
 ) -> int:
     """Return the largest number of threads, up to `threads`, that the memory allows.
 
-    The job may use the fraction `share` of the free memory, and has the memory limit `limit`.
-    Raises NotEnoughMemory if the job needs more than the free memory even with one thread. If it
-    exceeds only the limit, it runs with one thread, since it may need less than the upper bound.
+    The job may use the fraction `share` of the free memory, up to `limit`. Raises NotEnoughMemory
+    if one thread needs more than the free memory. Above the limit, the job runs with one thread,
+    since it may need less than the bound.
     """
     free = private_bytes() + USABLE_SHARE * share * available_bytes()
     needs = [estimate_bytes(job, sizes, n) for n in range(1, threads + 1)]

@@ -144,18 +144,14 @@ def check_platform() -> None:
 class LocalExecutor:
     """An executor with one worker process per slot; each worker imports `modules` when it starts.
 
-    The process that creates the executor is called the main process. The first worker process
-    starts at once, and imports modules while the main process continues. The other worker processes
-    are started when their slots are first used. A worker process runs one task after the other, and
-    is replaced if it dies. If a worker dies, only the running task of this worker is lost. If a
-    task exceeds a limit, its worker is killed. If the main process dies, all workers end. Raises
-    UserError on operating systems that lack a function in `POSIX`.
+    The first worker starts at once, and imports modules while the main process continues; the
+    others start when their slots are first used. A worker that dies is replaced, and only its task
+    is lost. A task that exceeds a limit is ended with its worker. If the main process dies, all
+    workers end. Raises UserError on operating systems that lack a function in `POSIX`.
 
-    The attribute `slots` is the maximum number of simultaneous tasks with one thread each. The
-    attribute `task_threads` is the maximum number of threads of one task. The attribute
-    `computer_slots` is the maximum number of slots that share the memory of one computer. The
-    attribute `remote` is false, since all tasks run on this computer. The attribute `scheduler` is
-    None, since there is no Dask scheduler.
+    `slots` is the maximum number of simultaneous tasks with one thread each, `task_threads` the
+    maximum number of threads of a task, and `computer_slots` the number of slots that share the
+    memory of one computer. `remote` is false and `scheduler` None, unlike on a cluster.
     """
 
     remote = False
@@ -221,9 +217,8 @@ def _search_path() -> tuple[list[str], list[str]]:
     The current folder is a folder of modules that the user may name (`mmbench.plugins.FOLDERS`),
     unless it is in PYTHONPATH already or contains the package mmbench.
     """
-    # If the current folder were the first folder of ``sys.path``, a file ``random.py`` in the
-    # current folder would replace the standard module. If the current folder were added to
-    # PYTHONPATH, Python would run a file ``sitecustomize.py`` in this folder.
+    # In ``sys.path``, the current folder would replace standard modules by files such as
+    # ``random.py``; in PYTHONPATH, Python would run its ``sitecustomize.py``.
     here = os.getcwd()
     given = [os.path.abspath(e) for e in os.environ.get("PYTHONPATH", "").split(os.pathsep) if e]
     first = here in (*given, str(Path(__file__).parents[2]))

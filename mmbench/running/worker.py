@@ -95,8 +95,7 @@ class Context:
     #: Whether the job may run on a computer without access to the data files of the main process.
     remote: bool = False
     #: Address of the Dask scheduler, identifier of the tasks of this run, and certificates for the
-    #: connection (or None); None without a cluster. A large job (see `mmbench.running.cluster`)
-    #: trains pairs of classes on the workers of the Dask scheduler.
+    #: connection (or None), for the pairs of a large job; None without a cluster.
     scheduler: tuple[str, str, Any] | None = None
 
 
