@@ -61,9 +61,9 @@ OF_SYSTEM = re.compile(
 
 #: Arrays by name.
 Arrays = Mapping[str, Any]
-#: Allowed types of the arrays with one entry or row per test row. A type consists of the kind of a
-#: NumPy data type and the number of dimensions: "f2" is a matrix of floats. A file with the array
-#: `test_index` must contain at least three other arrays of TEST_ROWS.
+#: Allowed types of the arrays with one entry or row per test row: the kind of a NumPy data type and
+#: the number of dimensions ("f2" is a matrix of floats). A file with `test_index` has at least
+#: three other arrays of TEST_ROWS.
 TEST_ROWS = {"test_index": "i1 u1"} | dict.fromkeys(("predicted", "y_test"), "b1 i1 u1 f1 U1 S1")
 TEST_ROWS |= dict.fromkeys(("decisions", "scores", "probabilities"), "f2 i2")
 
