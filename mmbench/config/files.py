@@ -24,10 +24,8 @@ MAX_BYTES = 4 * 2**20
 #: Maximum number of keys and values in a YAML file after its aliases are expanded. A few lines of
 #: nested aliases can stand for billions of values.
 MAX_NODES = 10**6
-#: Default limits on the size of an experiment. The key ``limits`` of an experiment can replace the
-#: default limits. ``entries`` is the maximum number of data sets, and also the maximum number of
-#: machines. ``jobs`` is the maximum number of jobs, and ``grid_points`` is the maximum number of
-#: grid points per machine.
+#: Default limits on the size of an experiment, which its key ``limits`` can replace: data sets and
+#: machines (each at most ``entries``), jobs, and grid points per machine.
 MAX_COUNTS = {"entries": 1000, "jobs": 100_000, "grid_points": 10_000}
 #: Maximum length of the other lists in a configuration, unless ``limits.entries`` is larger.
 MAX_LENGTH = 10_000
