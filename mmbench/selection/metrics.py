@@ -29,11 +29,10 @@ class Metric:
     label: str
     #: Input of the metric: "predictions", "scores" or "probabilities".
     source: str
-    #: Function of (truth, given, classes) that returns the metric, or NaN if the metric is not
-    #: defined. ``truth`` contains the true classes, shape (n_samples,). ``given`` contains the
-    #: predictions, scores or probabilities, depending on `source`. The shape of ``given`` is
-    #: (n_samples,) for predictions, and (n_samples, n_classes) for scores and probabilities.
-    #: ``classes`` contains the class of each column of the array ``given``.
+    #: Function of (truth, given, classes): the metric, or NaN if it is not defined. ``truth`` has
+    #: the true classes, shape (n_samples,). ``given`` has the predictions, shape (n_samples,), or
+    #: the scores or probabilities (see `source`), shape (n_samples, n_classes), with the columns
+    #: ``classes``.
     compute: Compute
     #: Definition of the metric, for the notes of a table.
     about: str = ""
