@@ -342,9 +342,9 @@ STORED_SHARE, PART_SHARE, BLOCK_SHARE = 0.6, 0.55, 0.05
 #: deleted if a submatrix and its workspace need the memory.
 WORKSPACE_SHARE = 0.65
 
-#: Memory in bytes that a submatrix may use even if the memory limit is lower, enough for 866 rows
-#: in float32. With smaller submatrices, training is slow: for 1400 support vectors, training with
-#: submatrices of 500 rows takes seven times as long as with submatrices of 1000 rows.
+#: Memory in bytes that a submatrix may use even above the memory limit, enough for 866 rows in
+#: float32. For 1400 support vectors, submatrices of 500 rows take seven times as long as of 1000
+#: rows.
 LEAST_PART_BYTES = 3_000_000
 
 
