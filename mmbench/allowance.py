@@ -1,8 +1,7 @@
 """Limits on the time, the memory and the BLAS threads of a computation.
 
-The function `within` sets the limits of a ``with`` block. A solver calls `time_is_up` between
-iterations, and returns its best solution if the time limit is reached. A new thread does not
-inherit the limits. The function `delayed` passes the limits to threads of joblib.
+`within` sets the limits of a ``with`` block. A solver calls `time_is_up` between iterations, and
+returns its best solution. New threads do not inherit the limits; `delayed` passes them to joblib's.
 """
 
 import math
@@ -151,10 +150,9 @@ def _call_within(allowance: Allowance, function: Callable, *args: Any, **kwargs:
 class Shared:
     """A process-wide setting that several threads may change and restore at the same time.
 
-    The first thread that enters the ``with`` block enters the context manager that `make` returns,
-    and the last thread that leaves the block leaves this context manager. Separate context managers
-    would not restore the original setting: the second thread would save the setting that the first
-    thread has changed, and restore it when it leaves last.
+    The first thread that enters the ``with`` block enters the context manager of `make`, and the
+    last one leaves it. With one context manager per thread, the second thread would save the
+    changed setting, and restore it last.
     """
 
     def __init__(self, make: Callable[[], AbstractContextManager]):
@@ -173,8 +171,8 @@ class Shared:
                 self._setting.close()
 
 
-#: BLAS uses several threads if the largest pair of classes has at least this number of rows. On 200
-#: rows, the training of an MMRM takes forty times as long with two BLAS threads as with one thread.
+#: BLAS uses several threads for pairs of at least this number of rows. On 200 rows, an MMRM takes
+#: forty times as long with two threads as with one.
 BLAS_THREADS_FROM_ROWS = 1000
 
 

@@ -1,8 +1,7 @@
 """Plan and run experiments.
 
-Configurations, options and data are checked before the first job runs, and before a file is written
-to the results folder. If the server of a data set cannot be reached, the jobs with this data set
-fail, and the other jobs run.
+Configurations, options and data are checked before the first job runs and before a file is written.
+If the server of a data set cannot be reached, only the jobs with this data set fail.
 """
 
 from __future__ import annotations
@@ -117,11 +116,10 @@ def plan_experiments(
 ) -> list[PlannedExperiment]:
     """Return the experiments, each with the jobs that `options` select.
 
-    If `say` is given, the data sets are downloaded and checked, and `say` is called with warnings
-    about the data. If the server of a data set cannot be reached, the name of the data set is added
-    to the field `absent` of the experiment. If `say` is None, data sets with a card (description
-    file) are not read, except for trial fits (see `mmbench.jobs.trial`). Trial fits run on
-    `executor`, or by default in a new process.
+    If `say` is given, the data sets are downloaded and checked, and `say` is called with warnings;
+    data sets whose server cannot be reached are added to the field `absent`. Without `say`, data
+    sets with a card are not read, except for trial fits (`mmbench.jobs.trial`), which run on
+    `executor`, or in a new process.
     """
     configs = load_configs(given := as_list(experiments), options.set)
     # without the option `results`, an experiment given by its results folder continues there

@@ -1,8 +1,6 @@
-"""Compare a configuration with the known machines, data sets and table layouts, before data are
-read.
+"""Compare a configuration with the known machines, data sets and layouts, before data are read.
 
-A machine is a classifier. If a value is faulty, the checks raise `Fault` with the path of keys that
-leads to the value.
+A faulty value raises `Fault` with the path of keys that leads to it.
 """
 
 import math

@@ -1,7 +1,6 @@
 """A job trains and tests one machine on one split of one data set.
 
-The file name of a job's record is the key of the job. A plan lists jobs, a run executes jobs, and
-tables are computed from the records of jobs. All values of a job can be written as JSON.
+All its values can be written as JSON. Its key is the file name of its record.
 """
 
 from __future__ import annotations
@@ -46,10 +45,9 @@ class SplitRef:
     fold: int = 0
     #: Master seed of the experiment.
     seed: int = 0
-    #: Maximum size of the training subset, or None for all training rows. An integer n as
-    #: `max_train` means a random stratified subset of n rows. The value ("per_class", n) means n
-    #: rows per class, and ("nested", n) means the first n rows of a random order. Larger nested
-    #: subsets contain all smaller nested subsets.
+    #: Maximum size of the training subset, or None for all rows: n random stratified rows,
+    #: ("per_class", n), or ("nested", n) for the first n rows of a random order, so that larger
+    #: nested subsets contain smaller ones.
     max_train: int | tuple[str, int] | None = None
 
     @property
@@ -79,9 +77,9 @@ class Job:
     split: SplitRef
     machine: str
     kernel: str
-    #: Fixed parameters of the machine as (name, value), sorted by name, including ``degree`` if the
-    #: kernel is ``poly``. A parameter in `grid` is not a fixed parameter. Fixed parameters
-    #: replace inherited parameters with the same names.
+    #: Fixed parameters of the machine as (name, value), sorted by name, with ``degree`` for
+    #: ``poly``. They replace inherited parameters of the same names; parameters in `grid` are not
+    #: fixed.
     params: Pairs = ()
     #: Searched parameters as (name, values), sorted by name; empty if no parameter is searched. If
     #: the configuration gives ``auto`` for a parameter, `grid` contains the list of values that

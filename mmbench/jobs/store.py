@@ -1,16 +1,13 @@
 """The results folder of an experiment: its configuration, its plan, and one record per job.
 
-``plan.json`` contains the text of the configuration, and the table cells with the keys of their
-jobs. Tables are made only from ``plan.json`` and the records. A table cell is the result of one
-machine with one data set, kernel, degree and training size, averaged over splits. A record whose
-key is not in the plan was made with different settings or by an earlier version of a machine.
+``plan.json`` has the text of the configuration, and the table cells with the keys of their jobs.
+Tables are made only from the plan and the records. A record whose key is not in the plan was made
+with other settings or by an earlier version of a machine.
 
-A record consists of a JSON file and, if the job has a result, of a file ``.npz`` with arrays. The
-JSON file and the file ``.npz`` are named by the key of the job. The JSON file is written last and
-contains the hash of the arrays, so that a record with a JSON file is complete. Files are written
-under a temporary name and renamed. The record of a finished job is never overwritten.
-
-Since a results folder may come from an untrusted source, links are not followed, and only regular
+A record is a JSON file and, if the job has a result, a file ``.npz`` of arrays, both named by the
+key. The JSON file is written last, and has the hash of the arrays, so that its record is complete.
+Files are written under a temporary name and renamed; the record of a finished job is never
+overwritten. A folder may come from an untrusted source: links are not followed, and only regular
 files of a bounded size are read.
 """
 
@@ -64,9 +61,9 @@ OF_SYSTEM = re.compile(
 
 #: Arrays by name.
 Arrays = Mapping[str, Any]
-#: Allowed types of the arrays with one entry or row per test row. A type consists of the kind of a
-#: NumPy data type and the number of dimensions: "f2" is a matrix of floats. A file with the array
-#: `test_index` must contain at least three other arrays of TEST_ROWS.
+#: Allowed types of the arrays with one entry or row per test row: the kind of a NumPy data type and
+#: the number of dimensions ("f2" is a matrix of floats). A file with `test_index` has at least
+#: three other arrays of TEST_ROWS.
 TEST_ROWS = {"test_index": "i1 u1"} | dict.fromkeys(("predicted", "y_test"), "b1 i1 u1 f1 U1 S1")
 TEST_ROWS |= dict.fromkeys(("decisions", "scores", "probabilities"), "f2 i2")
 

@@ -1,7 +1,5 @@
 """The comparison of two results of the same experiment: an earlier and a later one.
 
-A cell is compared in one of three ways, or not at all:
-
 | way            | condition                               | allowed difference of the cell        |
 | -------------- | --------------------------------------- | ------------------------------------- |
 | split by split | splits with equal data and split hashes | 4 standard errors of all splits       |
@@ -10,18 +8,16 @@ A cell is compared in one of three ways, or not at all:
 | not compared   | rows of the data set are missing        |                                       |
 
 Runs are deterministic up to rounding by another BLAS. The standard error s_j of the difference of
-the errors in split j is therefore
+the errors e1 and e2 in split j is therefore
 
     s_j = ERRORS / 4 (1 + m_j)    with the same parameters, or m_j other parameters of pairs,
-    s_j = sqrt(e1 + e2)           with other parameters, or another seed,
+    s_j = sqrt(e1 + e2)           with other parameters, or another seed.
 
-where e1 and e2 are the numbers of errors. The difference is at most 4 s_j in a split, 4 sqrt(sum
-s_j^2) in the sum over the splits of a cell, and also in the sum over the cells of a machine. Other
-parameters are near ties of the selection if they are at most a tenth of the choices *of a cell*;
-otherwise s_j is the value for the same parameters. If both results have the predictions per row,
-the difference of a cell also is at most 4 standard errors of `mmbench.results.differences`.
-
-Whatever differs is a row of the frame ``findings``. A row is a warning if the results are equal.
+The difference is at most 4 s_j in a split, and 4 sqrt(sum s_j^2) in the sums over the splits of a
+cell and over the cells of a machine. Other parameters are near ties of the selection if they are at
+most a tenth of the choices *of a cell*; otherwise s_j is the value for the same parameters. If both
+results have predictions per row, `mmbench.results.differences` gives a second limit, 4 standard
+errors. Each difference is a row of the frame ``findings``, a warning if the results are equal.
 """
 
 from __future__ import annotations

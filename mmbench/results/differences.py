@@ -1,11 +1,9 @@
 """The difference between two machines on one data set: standard error, test and posterior.
 
-A split j tests both machines on the same test rows; d_j is the metric of the first minus the
-metric of the second machine. The mean difference d over k splits varies for two reasons. Another
-sample of test rows would have other rows that only one of the machines predicts correctly, and
-another training set would give other machines. The splits of a pool of rows share both, so that the
-variance of the d_j shows only a part of the variance of d. The standard error of a `Difference`
-therefore counts each row of the pool once, and adds the variation over training sets
+In split j, d_j is the metric of the first minus the metric of the second machine on the same rows.
+Their mean d varies with the sample of test rows and with the training set. Splits of a pool of rows
+share both, so that the variance of the d_j is only a part of the variance of d. The standard error
+of a `Difference` counts each row of the pool once, and adds the variation over training sets
 (docs/tests_over_splits.md).
 
 | rule of the splits                       | variance of d                                         |

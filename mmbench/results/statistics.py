@@ -1,8 +1,7 @@
 """Statistical comparisons of classifiers with each other, and of measured with published values.
 
-The module contains the counting rules of the papers (such as win/tie/loss), ranks and tests over
-data sets, and the paired t-test over splits. The Bayesian test is computed by the formulas of the
-package baycomp. The module also fits the regression line of the MMRM paper.
+Counting rules of the papers (win/tie/loss), ranks and tests over data sets, the paired t-test over
+splits, the Bayesian test with the formulas of baycomp, and the regression line of the MMRM paper.
 
 References
 ----------

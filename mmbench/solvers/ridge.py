@@ -2,21 +2,18 @@
 
 K is a Gram matrix of n rows, and F a matrix of d features with K = F F'.
 
-| function | condition | operations per C |
-| --- | --- | --- |
-| `solve_path` | Cholesky factor of G + I/C | n^3 / 3 |
-| `solve_path` | G = K K' and 1/C below the rounding errors of G: eigenvectors of K | n^2 |
-| `solve_path`, `solve_weights` | few features: Cholesky factor of order d | d^3 / 3 + n d |
-| `solve_by_products` | sparse rows with many features: conjugate gradients | products with F |
-| `solve_printed` | only by solver="reference": the dense system in the papers | n^3 |
+    function            when                                            cost per C
+    solve_path          Cholesky factor of G + I/C                      n^3 / 3
+    solve_path          G = K K', 1/C below its rounding errors:        n^2
+                        eigenvectors of K
+    solve_path,         few features: Cholesky factor of order d        d^3 / 3 + n d
+    solve_weights
+    solve_by_products   sparse rows, many features: conj. gradients     products with F
+    solve_printed       solver="reference": the dense system            n^3
 
-The products K K' and F'F and the eigenvectors of K are computed once for all values of C. On 297 to
-1000 rows, the LS-SVM with `solve_printed` takes 1.3 to 2.9 times the CPU time with `solve_path`,
-and 3 to 22 times the CPU time with `solve_weights` (`benchmarks/peers.py`).
-
-With row weights s, the ridge is ``diag(1/(C s))``. An equivalent system with the ridge I/C is
-``[[RGR + I/C, r], [r', 0]] [a; b] = [Ry; 0]``, with ``r = sqrt(s)`` and R = diag(r). The parameter
-`border` is r, or the vector of ones without row weights.
+K K', F'F and the eigenvectors of K are computed once for all C. Times are in `benchmarks/peers.py`.
+With row weights s, the ridge is ``diag(1/(C s))``; with ``r = sqrt(s)`` and R = diag(r),
+``[[RGR + I/C, r], [r', 0]] [a; b] = [Ry; 0]`` is equivalent. The parameter `border` is r, or ones.
 """
 
 from __future__ import annotations

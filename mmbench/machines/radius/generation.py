@@ -1,18 +1,14 @@
 """Solution of R-SVM+ and R-SVMμ+ by a sequence of restricted problems.
 
-A restricted problem has a subset of the rows, of the pairs of rows, and of the features. The rows,
-pairs and features of a restricted problem are called listed. A pair of rows is violated if half the
-squared distance of the two rows, weighted by w^2 (R-SVM+) or mu (R-SVMμ+), exceeds the radius
-variable r. Each round solves a restricted problem, and adds the pairs with the largest violations,
-at most one pair per row.
+A restricted problem has a subset of the rows, pairs of rows and features, called listed. A pair is
+violated if half its squared distance, weighted by w^2 (R-SVM+) or mu (R-SVMμ+), exceeds the radius
+variable r. Each round adds the pairs with the largest violations, at most one per row.
 
-The restricted problems of R-SVM+ omit rows if there are at least 200 rows and at least as many
-features as rows. With a kernel, there are always as many features as rows. In the first round, the
-listed rows are the rows near or inside the margin of an SVM. In later rounds, rows inside the
-margin of the last solution are added. Inactive pairs and rows far outside the margin are removed.
-
-The restricted problems of R-SVMμ+ omit features. Feature k is added if its term ``q_k - v_k^2`` in
-the dual objective (see `pairs`) is smaller than the term of every listed feature.
+R-SVM+ omits rows if there are at least 200 rows and at least as many features as rows, as always
+with a kernel. The first round lists the rows near or inside the margin of an SVM; later rounds add
+rows inside the margin, and remove inactive pairs and rows far outside. R-SVMμ+ omits features:
+feature k is added if its term ``q_k - v_k^2`` of the dual objective (module `pairs`) is smaller
+than the terms of all listed features.
 """
 
 from dataclasses import replace
@@ -27,10 +23,9 @@ from mmbench.machines.radius.pairs import Listed, PairProblem, PairSolution, far
 from mmbench.machines.svm import svm_dual
 from mmbench.solvers.svm_dual.smo import solve_smo
 
-#: Number of pairs in the first restricted problem, and maximum number of pairs added per round. If
-#: restricted problems omit rows, at most max(FIRST_PAIRS, m) pairs are added to the m pairs of the
-#: last restricted problem. On 650 rows of the data set Image, R-SVM+ with lambda from 0.1 to 1000
-#: has 2 to 48 active pairs.
+#: Pairs in the first restricted problem, and most pairs added per round. If rows are omitted, at
+#: most max(FIRST_PAIRS, m) pairs are added to the last m. On 650 rows of Image, R-SVM+ with lambda
+#: from 0.1 to 1000 has 2 to 48 active pairs.
 FIRST_PAIRS, PAIRS_PER_ROUND = 100, 1000
 
 #: Number of features in the first restricted problem, and maximum number of features added per
@@ -42,11 +37,10 @@ FIRST_FEATURES, FEATURES_PER_ROUND = 60, 40
 #: LISTED_MARGIN are listed.
 FEWEST_ROWS, LISTED_MARGIN = 200, 1.1
 
-#: ROUND_TOLERANCE_FACTOR and REMOVAL_FACTOR apply if the restricted problems of R-SVM+ omit rows.
-#: The tolerance of a restricted problem is ROUND_TOLERANCE_FACTOR times the gap of the previous
-#: round. Inactive pairs, and rows with margins of at least LISTED_MARGIN, are removed if the gap is
-#: at most REMOVAL_FACTOR times the gap at the previous removal. If inactive pairs were removed in
-#: each round, a problem in which all pairs of rows have the same distance would take many rounds.
+#: If R-SVM+ omits rows, the tolerance of a restricted problem is ROUND_TOLERANCE_FACTOR times the
+#: last gap. Inactive pairs, and rows with margins of at least LISTED_MARGIN, are removed if the gap
+#: is at most REMOVAL_FACTOR times the gap at the last removal: removal in each round would take
+#: many rounds if all pairs of rows have the same distance.
 ROUND_TOLERANCE_FACTOR, REMOVAL_FACTOR = 0.01, 0.5
 
 #: If the interior-point method ends with a relative gap above STALLED_GAP, Clarabel is used. The

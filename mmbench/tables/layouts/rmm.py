@@ -1,12 +1,9 @@
 """Tables of the RMM paper: errors on digits, and the training times of figure 2 as a table.
 
-For digits, the paper reports the results of single runs. If an experiment repeats the parameter
-selection with several seeds, the table shows the run with the first seed and the mean over seeds.
-
-The certificate of an RMM states three CPU times: for the Gram matrix, for the SVM that is trained
-first, and for the RMM itself. The CPU time is assumed to be proportional to a power of the number n
-of training rows. The last row of a table of times contains the exponent of n. The exponent is the
-slope of the least-squares line through the points (log n, log time).
+The paper reports single runs on digits. If the selection is repeated with several seeds, the table
+shows the run with the first seed and the mean over seeds. Times of the Gram matrix, of the SVM that
+is trained first, and of the RMM are separate. The last row of a table of times is the exponent of
+n: the slope of the least-squares line through the points (log n, log time).
 """
 
 from __future__ import annotations
