@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+import yaml
 from typer.testing import CliRunner
 
 from mmbench.cli.app import app
@@ -148,32 +149,7 @@ def test_differences_that_change_no_split_are_accepted(tmp_path: Path, test, ent
 
 @pytest.mark.parametrize(
     ("old", "new", "words"),
-    [
-        ("degree: 2", "degree: 3", ["parameters_from", "degrees"]),
-        ("[wine]", "[iris]", ["parameters_from", "'iris'"]),
-        ("  svm:", "  rmm:", ["parameters_from", "rmm"]),
-        ("  svm:", "  svm: {grid: {C: [1]}}", ["machines.svm.grid", "parameters_from"]),
-        (
-            "  svm:",
-            "  svm: {calibrate: sigmoid}",
-            ["machines.svm.calibrate", "part has scope: pair"],
-        ),
-        ("holdout: 0.3}", "holdout: 0.3}, repeats: 2", ["parameters_from", "repeats"]),
-        ("parameters_from: part", "parameters_from: whole", ["parameters_from"]),
-        ("{holdout: 0.3}", "{kfold: 2}", ["parameters_from", "part has other splits"]),
-        ("holdout: 0.3}", "holdout: 0.3}, seed: 1", ["parameters_from", "part has other splits"]),
-        (
-            "[wine]",
-            "[{name: wine, classes: [class_0, class_1]}]",
-            ["other preprocessing, rows, columns or classes of 'wine'"],
-        ),
-        ("preprocess: unit_norm", "preprocess: none", ["parameters_from", "other preprocessing"]),
-        ("kernel_scaling: trace", "kernel_scaling: none", ["parameters_from", "kernel_scaling"]),
-        ("from: part", "from: {experiment: part, splits: 2}", ["part has too few splits", "1"]),
-        ("from: part", "from: {experiment: part, splits: 0}", ["parameters_from.splits"]),
-        ("from: part", "from: {experiment: none}", ["parameters_from.experiment", "none.yaml"]),
-        ("from: part", "from: {splits: 2}", ["parameters_from.experiment"]),
-    ],
+    yaml.safe_load(Path(__file__).with_name("wrong_sources.yaml").read_text("utf-8")),
 )
 def test_a_source_without_the_parameters_is_refused(files: Path, old, new, words):
     path = files / "whole.yaml"
