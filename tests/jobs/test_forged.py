@@ -127,7 +127,10 @@ def test_an_integer_beyond_64_bits_gives_no_traceback(file, folder):
     intact = path.read_bytes()
     content = json.loads(intact)
     del content["seal"]
-    for way in list(places(content)):
+    # of the entries of a list, one: the others have the same keys
+    for way in {
+        tuple(0 if isinstance(k, int) else k for k in at): at for at in places(content)
+    }.values():
         forged, (*most, last) = copy.deepcopy(content), way
         target = reduce(getitem, most, forged)
         if type(target[last]) not in (int, type(None)):
