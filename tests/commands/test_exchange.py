@@ -12,13 +12,12 @@ from pathlib import Path
 
 import pandas as pd
 import pytest
-from helpers.serial_executor import SerialExecutor
+from helpers.serial_executor import no_processes
 from packaging.requirements import Requirement
 from typer.testing import CliRunner
 
 import mmbench
 from mmbench.cli.app import app
-from mmbench.commands import run as launch
 from mmbench.errors import UserError
 from mmbench.jobs.seal import sealed, unseal
 from mmbench.jobs.store import RecordStore
@@ -46,8 +45,7 @@ def refused(*arguments: object) -> str:
 def parts(tmp_path_factory):
     """Results folders of three people, each with the jobs of one data set."""
     folder = tmp_path_factory.mktemp("parts")
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(launch, "executor_for", lambda *_: SerialExecutor())
+    with no_processes():
         for name in SETS:
             options = ("--only", f"dataset={name}", "--results", folder / name)
             typed("run", "quickstart", "--smoke", *options)
