@@ -7,6 +7,7 @@ import sys
 from pathlib import Path
 
 import pytest
+import yaml
 from typer.core import TyperGroup
 from typer.testing import CliRunner
 
@@ -192,18 +193,10 @@ def test_environment_variables_set_mirror_and_store(tmp_path: Path, mirror: Path
     assert list((tmp_path / "store").rglob("sonar*"))
 
 
-@pytest.mark.parametrize(
-    ("arguments", "word"),
-    [
-        (("data", "info", "uspss"), "did you mean 'usps'?"),
-        (("data", "fetch", "uspss"), "did you mean 'usps'?"),
-        (("table", "nowhere"), "nowhere"),
-        (("compare", "reference/quickstart", "nowhere"), "nowhere"),
-        (("table", ".", "--format", "html"), "markdown"),
-        (("table", ".", "--layout", "genric"), "did you mean 'generic'?"),
-        (("figure", "mmrm_fig3", ".", "--output", "f.pdf"), "did you mean 'mmrm_fig2'?"),
-    ],
-)
+MISTAKES = yaml.safe_load(Path(__file__).with_name("mistakes.yaml").read_text("utf-8"))
+
+
+@pytest.mark.parametrize(("arguments", "word"), MISTAKES, ids=str)
 def test_mistakes_are_one_line_and_exit_code_2(arguments, word, tmp_path: Path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     result = run(*arguments)

@@ -261,14 +261,6 @@ def test_only_that_leaves_nothing(tmp_path: Path):
     assert "no job is left" in result.stderr
 
 
-def test_rerun_of_anything_but_changed_jobs_is_refused(tmp_path: Path):
-    path = write(tmp_path, good_rows())
-    for options in (("--rerun", "all"), ("--rerun", "all", "--dry-run")):
-        result = run(path, *options)
-        assert result.exit_code == 2
-        assert result.stderr == "mmbench: --rerun all: must be 'changed'\n"
-
-
 def test_number_of_processes_is_at_least_one_and_at_most_what_the_system_allows(monkeypatch):
     assert Options().slots >= 1
     assert Options(jobs=3).slots == 3

@@ -119,24 +119,6 @@ def test_two_files_of_one_experiment_are_refused(tmp_path: Path):
     assert_refused(run(first, str(second)), second, ["name", "a.yaml"])
 
 
-@pytest.mark.parametrize(
-    ("option", "words"),
-    [
-        ("dataset=wime", ["wine"]),
-        ("machine=swm", ["svm"]),
-        ("machin=svm", ["machine=NAME"]),
-        ("svm", ["machine=NAME"]),
-    ],
-)
-def test_only_with_an_unknown_value(option: str, words: list[str], tmp_path: Path):
-    path = tmp_path / "a.yaml"
-    path.write_text(GOOD)
-    result = run(path, "--only", option)
-    assert result.exit_code == 2
-    (line,) = result.stderr.splitlines()
-    assert [word for word in words if word not in line] == [], line
-
-
 @pytest.mark.parametrize("jobs", ["0", "-1", "two", "1.5"])
 def test_nonsense_number_of_jobs(jobs: str, tmp_path: Path):
     path = tmp_path / "a.yaml"
