@@ -267,3 +267,53 @@ def test_an_error_of_ours_is_not_hidden(monkeypatch):
 
     monkeypatch.setattr("mmbench.commands.data.info", broken)
     assert isinstance(run("data", "info", "usps").exception, ZeroDivisionError)
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="there is no /dev/full")
+@pytest.mark.parametrize("stream", ["stdout", "stderr"])
+def test_a_full_disk_is_one_line(stream: str):
+    arguments = ("list", "machines") if stream == "stdout" else ("config", "show", "x")
+    code = f"from mmbench.cli import main; import sys; sys.argv[1:] = {arguments!r}; main()"
+    with open("/dev/full", "w") as full:
+        pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, stream: full}
+        done = subprocess.run([sys.executable, "-c", code], **pipes, text=True)
+    assert done.returncode == 2
+    if stream == "stdout":
+        assert done.stderr == "mmbench: No space left on device\n"
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="there is no /dev/full")
+def test_a_log_on_a_full_disk_does_not_end_a_run(tmp_path: Path):
+    config = "{name: small, datasets: [wine], protocol: {test: {kfold: 2}}, machines: {lda: {}}}"
+    (tmp_path / "small.yaml").write_text(config)
+    with open("/dev/full", "w") as full:
+        command = [sys.executable, "-m", "mmbench", "run", "small.yaml", "--jobs", "1"]
+        done = subprocess.run(command, stderr=full, cwd=tmp_path, check=False)
+    assert done.returncode == 0
+    assert len(list(tmp_path.glob("results/small/records/*.json"))) == 2
+
+
+def test_a_reader_that_goes_away_ends_in_silence():
+    code = "from mmbench.cli import main; import sys; sys.argv[1:] = ['data', 'list']; main()"
+    pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
+    process = subprocess.Popen([sys.executable, "-c", code], **pipes, text=True)
+    process.stdout.close()
+    assert process.stderr.read() == ""
+    assert process.wait() == 1
+
+
+@pytest.mark.parametrize(("word", "found"), [("quick", "quickstart"), ("my", "my.yaml")])
+def test_the_shell_completes_experiments(word: str, found: str, tmp_path: Path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "my.yaml").touch()
+    words = {"_MMBENCH_COMPLETE": "complete_bash", "COMP_WORDS": f"mmbench run {word}"}
+    result = CliRunner().invoke(app, [], prog_name="mmbench", env={**words, "COMP_CWORD": "2"})
+    assert result.stdout.split() == [found]
+
+
+def test_the_shell_completes_absolute_paths(tmp_path: Path):
+    (tmp_path / "my.yaml").touch()
+    (tmp_path / "my.txt").touch()
+    words = {"_MMBENCH_COMPLETE": "complete_bash", "COMP_WORDS": f"mmbench run {tmp_path}/m"}
+    result = CliRunner().invoke(app, [], prog_name="mmbench", env={**words, "COMP_CWORD": "2"})
+    assert result.stdout.split() == [str(tmp_path / "my.yaml")]
