@@ -113,9 +113,8 @@ FIT_KEY = ["machine", "params", "solver", "kernel", "problem", "pair"]
 FIT_COLUMNS = [*FIT_KEY, "status", "objective", "bound", "n_support", "errors", "decisions"]
 
 EXPERIMENTS = sorted(path.stem for path in (ROOT / "configs").glob("*.yaml"))
-#: Experiments of the default test suite: the first need no file.
-QUICK_EMBEDDED, QUICK_MIRRORED = ["quickstart", "m4_table1"], ["m4_fig7", "mmrm_fig2", "usps_rbf"]
-QUICK = QUICK_EMBEDDED + QUICK_MIRRORED
+#: Experiments of the default test suite, which need no file.
+QUICK = ["quickstart", "m4_table1"]
 #: Experiments whose smoke version is no quick check, and why.
 LEFT_OUT = {
     "solvers": "its columns depend on the packages that are installed",
@@ -348,12 +347,7 @@ def test_fits_on_the_mirror(machine):
 def test_tables_on_embedded_data():
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(pytest, "skip", pytest.fail)  # nothing is missing for embedded data
-        check_tables(QUICK_EMBEDDED)
-
-
-@pytest.mark.usefixtures("mirror")
-def test_tables_on_the_mirror():
-    check_tables(QUICK_MIRRORED)
+        check_tables(QUICK)
 
 
 @pytest.mark.slow
