@@ -261,6 +261,7 @@ class Run:
     `summary`. The set `planned` contains the keys of all jobs of the experiment. The estimate
     `time_left` may include jobs of later runs. The keys of the dict `absent` are the names of data
     sets that cannot be downloaded, and the values are the reasons; jobs with these data sets fail.
+    If the display `progress` is `shared` with later runs, it is not ended.
     """
 
     def __init__(
@@ -275,6 +276,7 @@ class Run:
         source: RecordStore | None = None,
         rerun: str | None = None,
         progress: Callable[[int], Lines] = progress_for,
+        shared: bool = False,
         summary: Summary | None = None,
         time_left: TimeLeft | None = None,
         planned: Set[str] = frozenset(),
@@ -318,7 +320,7 @@ class Run:
         self.tasks: dict[Future, Start] = {}
         if self.schedule.unfinished and not self.schedule.slots:
             said.append("the cluster has no worker yet; waiting for a worker")
-        self.progress = progress(len(self.open))
+        self.progress, self.shared = progress(len(self.open)), shared
         for line in said:
             self.progress.say(line)
 
@@ -340,7 +342,8 @@ class Run:
             self.summary.left += len(self.open)
         finally:
             self.executor.cancel()
-            self.progress.close()
+            if not self.shared:
+                self.progress.close()
         if lost := len({path.stem for path in self.stored if not path.exists()}):
             self.summary.lost += lost
             again = "during the run; the same command runs their jobs again"
