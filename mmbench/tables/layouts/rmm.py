@@ -66,7 +66,7 @@ def digits(results: Results) -> list[Grid]:
         _errors(results),
         _grid(results, expected, "Errors expected under random tie-breaking, mean over seeds"),
         _mcnemar(results),
-        replace(_grid(results, seconds, of_seconds), kind=TIMES),
+        _grid(results, seconds, of_seconds, TIMES),
     ]
 
 
@@ -84,27 +84,18 @@ def _errors(results: Results) -> Grid:
             continue
         several, lines = any(row.sd is not None for row in found), dict[str, list[Any]]()
         if several:
-            lines["single run"] = [_single_run(results, key) for key in keys]
-        heads: list[Shown] = [
-            head(results, keys[0], printed(results, dataset)),
-            results.label(machine),
-        ]
+            runs = (results.by_split(key, METRIC) for key in keys)
+            firsts = ([n for at, n in sorted(own.items()) if at[:2] == FIRST] for own in runs)
+            lines["single run"] = [f"{own[0]:.0f}" if own else NOTHING for own in firsts]
+        name = head(results, keys[0], printed(results, dataset))
         means = (measured(row, None if row.sd is None else 1, sd=True) for row in found)
         texts = [shown(*pair, kernel=False) for pair in zip(means, found, strict=True)]
         lines["mean" if several else "measured"] = texts
         published = [published_text(row) for row in found]
         if set(published) != {NOTHING}:  # for the larger data sets, the paper omits some machines
             lines["published"] = published
-        rows.extend([*heads, name, *texts] for name, texts in lines.items())
+        rows += [[name, results.label(machine), line, *own] for line, own in lines.items()]
     return Grid(_columns(results, "machine", ""), once(rows), "Errors on the test digits")
-
-
-def _single_run(results: Results, key: Key) -> str:
-    """Return the number of errors of the predictions in the run with the first seed."""
-    hits, found = results.hits(key, FIRST), results.by_split(key, METRIC)
-    first = next((found[at] for at in sorted(found) if at[:2] == FIRST), None)
-    count = (~hits).sum() if hits is not None else first
-    return NOTHING if count is None else f"{count:.0f}"
 
 
 def _mcnemar(results: Results) -> Grid:
@@ -125,7 +116,7 @@ def _mcnemar(results: Results) -> Grid:
     return Grid(_columns(results), rows, caption)
 
 
-def _grid(results: Results, show: Callable[[Key], str], caption: str) -> Grid:
+def _grid(results: Results, show: Callable[[Key], str], caption: str, kind: str = "") -> Grid:
     """Return a table block with one row per data set and machine.
 
     The function `show` returns the text of a table cell.
@@ -135,7 +126,7 @@ def _grid(results: Results, show: Callable[[Key], str], caption: str) -> Grid:
         texts = [show(key) for key in _keys(results, dataset, machine)]
         if set(texts) != {NOTHING}:
             rows.append([printed(results, dataset), results.label(machine), *texts])
-    return Grid(_columns(results, "machine"), once(rows), caption)
+    return Grid(_columns(results, "machine"), once(rows), caption, kind)
 
 
 def _columns(results: Results, *heads: str) -> tuple[Column, ...]:
