@@ -18,9 +18,9 @@ import re
 import sys
 import textwrap
 from collections.abc import Callable, Iterable, Sequence
-from functools import cache
+from functools import cache, partialmethod
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import jinja2
 import pandas as pd
@@ -128,17 +128,10 @@ class Table:
         (value,) = self.rows(*where, metric=metric, **more)[column]
         return float(value)
 
-    def accuracy(self, *where: object) -> float:
-        """Return a mean accuracy in per cent."""
-        return self.cell(*where, metric=METRIC)
-
-    def errors(self, *where: object) -> float:
-        """Return a number of errors: the mean, if there are several runs."""
-        return self.cell(*where, metric="errors_count")
-
-    def published(self, *where: object) -> float:
-        """Return the value that the paper prints."""
-        return self.cell(*where, column="published")
+    #: Measured accuracy, measured number of errors, and published value of the only selected row.
+    accuracy = partialmethod(cell, metric=METRIC)
+    errors = partialmethod(cell, metric="errors_count")
+    published = partialmethod(cell, column="published")
 
     def seconds(self, stage: str, *where: object) -> float:
         """Return the CPU seconds of a stage."""
@@ -160,10 +153,6 @@ class Table:
         """Return the number of splits behind the published means of a data set, for the bands."""
         (m,) = {row["n_splits"] for row in self.results.published if row["dataset"] == dataset}
         return int(m)
-
-    def near_by_printed_errors(self) -> int:
-        """Count the near cells if the printed ± is the standard error of the published mean."""
-        return int(self.rows().in_band_published_se.sum())
 
     def order(self) -> str:
         """Return the counts of the function `differences` as text.
@@ -194,10 +183,6 @@ class Table:
         """Return the names of the data sets with at least one mark ✓."""
         rows = self.rows()
         return list(dict.fromkeys(map(name_of, rows[rows.mark == IN_BAND].dataset)))
-
-    def datasets(self) -> list[str]:
-        """Return the data sets, in the order of the table."""
-        return self.results.datasets
 
     def wide(self, metric: str = METRIC, column: str = "measured") -> pd.DataFrame:
         """Return a column of the cells, with one row per data set and one column per machine."""
@@ -419,43 +404,27 @@ def m4_claimed(t: Table) -> int:
     return sum(place.dataset in SIGNIFICANT[place.kernel] for place in t.results.places)
 
 
-class Verdict(NamedTuple):
-    """Whether MAMC_bs wins (1), ties (0) or loses (-1) against a machine, here and in the paper."""
-
-    machine: str
-    dataset: str
-    signs: tuple[int, int]
-    #: Mean of MAMC_bs minus mean of the machine, here and in the paper.
-    gains: tuple[float, float]
-
-
-def verdicts(t: Table) -> list[Verdict]:
-    """Return the verdicts of Welch's test, the rule of the MAMC paper for wins and losses."""
-    results, found = t.results, []
-    sides = both(results, results.places)
-    for (k, place), machine in itertools.product(enumerate(results.places), results.columns):
-        if machine == "mamc_bs":
-            continue
-        pairs = [
-            [[side[name][m][k] for name in ("mean", "sd", "n")] for m in ("mamc_bs", machine)]
-            for side in sides
-        ]
-        counts = [win_tie_loss(first, other) for first, other in pairs]
-        signs = tuple(wins - losses for wins, _, losses in counts)
-        gains = tuple(first[0] - other[0] for first, other in pairs)
-        found.append(Verdict(machine, name_of(place.dataset), signs, gains))
-    return found
+def verdicts(t: Table) -> pd.DataFrame:
+    """Return the verdicts of Welch's test on MAMC_bs, the rule of the MAMC paper, with one row per
+    data set and other machine: signs of the verdict, and differences between means, here and in
+    the paper.
+    """
+    results, rows = t.results, []
+    sides = dict(zip(("here", "paper"), both(results, results.places), strict=True))
+    others = [machine for machine in results.columns if machine != "mamc_bs"]
+    for (k, place), machine in itertools.product(enumerate(results.places), others):
+        row: dict[str, Any] = {"machine": machine, "dataset": name_of(place.dataset)}
+        for where, side in sides.items():
+            parts = [[side[n][m][k] for n in ("mean", "sd", "n")] for m in ("mamc_bs", machine)]
+            wins, _, losses = win_tie_loss(*parts)
+            row |= {f"sign_{where}": wins - losses, f"gain_{where}": parts[0][0] - parts[1][0]}
+        rows.append(row)
+    return pd.DataFrame(rows)
 
 
-def gains(found: Sequence[Verdict], side: int) -> list[float]:
-    """Return the absolute differences between means, here (side 0) or in the paper (side 1)."""
-    return [abs(verdict.gains[side]) for verdict in found]
-
-
-def counted(found: Sequence[Verdict], machine: str, side: int) -> str:
-    """Return the counts of wins, ties and losses of MAMC_bs against a machine."""
-    signs = [verdict.signs[side] for verdict in found if verdict.machine == machine]
-    return "/".join(str(signs.count(sign)) for sign in (1, 0, -1))
+def counted(signs: pd.Series) -> str:
+    """Return counts of wins, ties and losses as text."""
+    return "/".join(str((signs == sign).sum()) for sign in (1, 0, -1))
 
 
 def reading(name: str, machine: str, kernel: str, degree: int | None = None) -> float:
@@ -559,21 +528,8 @@ def check(holds: object, said: str) -> str:
 CHECKED = "\0"
 
 #: Functions that the template can call, each for a single paragraph.
-PARAGRAPHS = (
-    m4_verdict,
-    m4_claimed,
-    verdicts,
-    gains,
-    counted,
-    reading,
-    grid_points,
-    later_rounds,
-    accuracy_spread,
-    exponent_gap,
-    errors_at,
-    leak_worth,
-    versions,
-)
+PARAGRAPHS = (m4_verdict, m4_claimed, verdicts, counted, reading, grid_points, later_rounds)
+PARAGRAPHS += (accuracy_spread, exponent_gap, errors_at, leak_worth, versions)
 
 
 def apart(caller: Callable[[], str]) -> str:
