@@ -16,7 +16,7 @@ from mmbench.results.columns import names, typed
 from mmbench.results.differences import NEW_DRAWS, Difference, difference, mean_covariance
 from mmbench.results.frames import KernelKey, Results, Split
 from mmbench.results.splits import counts_of_rows
-from mmbench.results.statistics import Ranks, rank_machines, rank_stability, wins_and_losses
+from mmbench.results.statistics import Ranks, rank_machines, rank_stability
 from mmbench.selection.metrics import METRICS
 
 if TYPE_CHECKING:
@@ -81,7 +81,9 @@ def _ranked(results: Results, kernel: KernelKey, metric: str) -> tuple[list[Key]
     """Return the places and the values that are ranked; larger values are better."""
     places = results.places_of(kernel)
     machines = with_results(results, places, metric)
-    places = [p for p in places if not any(_lacks(results, p, m, metric) for m in machines)]
+    rows = [[results.row(p._replace(machine=m), metric) for m in machines] for p in places]
+    lacking = ([r.status == MISSING and r.measured is not None for r in own] for own in rows)
+    places = [place for place, lacks in zip(places, lacking, strict=True) if not any(lacks)]
     values = sign_of(metric) * results.common(places, machines, metric).dropna()
     return [places[k] for k in values.index], values
 
@@ -98,11 +100,6 @@ def _noise(results: Results, place: Key, machines: Sequence[str], metric: str) -
         return None
     per_split = np.array([[own[split] for own in values] for split in common])
     return mean_covariance(per_split, rows, results.row_counts.get(place))
-
-
-def _lacks(results: Results, place: Key, machine: str, metric: str) -> bool:
-    row = results.row(place._replace(machine=machine), metric)
-    return row.status == MISSING and row.measured is not None
 
 
 def split_gaps(
@@ -298,4 +295,6 @@ def disagreements(results: Results, first: Key, second: Key) -> tuple[int, int] 
     if not results.has_records or not results.has_official_test(first):
         return None
     ours, theirs = (results.hits(key, FIRST) for key in (first, second))
-    return None if ours is None or theirs is None else wins_and_losses(ours, theirs)
+    if ours is None or theirs is None:
+        return None
+    return int((ours & ~theirs).sum()), int((theirs & ~ours).sum())

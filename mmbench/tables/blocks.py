@@ -244,10 +244,8 @@ def total_with_search(results: Results, key: Key) -> float | None:
     parameters the machine reuses.
     """
     used = (key._replace(machine=machine) for machine in _used(results, key.machine))
-    values: list[Any] = [
-        total(results, key),
-        *(results.value(k, "seconds_selection") for k in used),
-    ]
+    searches = (results.value(k, "seconds_selection") for k in used)
+    values: list[Any] = [total(results, key), *searches]
     return None if None in values else sum(values)
 
 
