@@ -472,7 +472,7 @@ def emphasized(results: Results, grids: Iterable[Grid]) -> tuple[list[Grid], lis
         at = cell.row.key, cell.row.metric
         return replace(cell, bold=at in bold, sign=WORSE_THAN_BEST if at in worse else "")
 
-    made = [replace(grid, rows=[list(map(cell, row)) for row in grid.rows]) for grid in grids]
+    made = [grid.mapped(cell) for grid in grids]
     lost = [f"Not compared, as splits are missing: {about(results, left_out)}."] if left_out else []
     return made, [*_explained(found, bool(bold), bool(worse)), *lost]
 

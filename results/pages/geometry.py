@@ -35,7 +35,6 @@ from results.pages.reference_text import (
     CHECKED,
     REFERENCE,
     check,
-    listing,
     rendered,
     write_or_check,
 )
@@ -191,8 +190,10 @@ def with_error(values: pd.Series) -> str:
     return f"{signed(values.mean())} ± {values.std() / np.sqrt(len(values)):.2f}"
 
 
-def conclusions(ranks: pd.DataFrame, found: pd.DataFrame, others: pd.DataFrame) -> str:
-    """Return paragraphs on the machines that optimise a quantity and on the correlations."""
+def conclusions(ranks: pd.DataFrame, found: pd.DataFrame, others: pd.DataFrame) -> dict[str, Any]:
+    """Return the quantities whose machine is the best by them, and the correlations that differ
+    from zero, with and without the MAMC.
+    """
     kernels = ("linear", "rbf")
     first = [
         f"{label(q.machine)} by {q.name} ({KERNEL_NAMES[kernel]})"
@@ -213,20 +214,8 @@ def conclusions(ranks: pd.DataFrame, found: pd.DataFrame, others: pd.DataFrame) 
     check(left and len(left) < len(apart) / 2, "much is due to the MAMC")
     largest = max(abs(others.loc[kernel][name].mean()) for kernel, name in every)
     check(largest < 0.3, "no quantity tells which machine is the most accurate")
-    best = f"In {len(first)} of {compared} cases the machine of a quantity is the best by it"
-    return (
-        f"{best}{': ' + listing(first) if first else ''}. Except for the MAMC, no machine "
-        "optimises its quantity alone: a slack, a norm or a ridge is added, whose weight is "
-        "selected by accuracy.\n\n"
-        f"Of the {len(every)} correlations {len(apart)} differ from zero at level 0.05 "
-        "(Student's t over the data sets). If the quantities were independent and had no relation "
-        f"to accuracy, {0.05 * len(every):.1f} would be expected to differ. Many of these "
-        "correlations are due to the MAMC: with the RBF kernel and its own bias it predicts the "
-        "larger class, and it has the largest average margin. Without the MAMC "
-        f"{len(left)} of {len(every)} differ from zero: "
-        f"{listing(left)}. Without the MAMC, the absolute value of every correlation is at most "
-        f"{largest:.2f}: no quantity determines which machine is the most accurate."
-    )
+    counts = {"compared": compared, "every": len(every), "apart": len(apart)}
+    return {"first": first, "left": left, "largest": largest, **counts}
 
 
 def bounds(frame: pd.DataFrame) -> pd.DataFrame:
@@ -280,7 +269,7 @@ def page() -> str:
     text = rendered(
         TEMPLATE,
         ranks=ranks,
-        conclusions=conclusions(ranks, found, others),
+        said=conclusions(ranks, found, others),
         quantities={k: quantities(k, ranks, found, others) for k in ("linear", "rbf")},
         worst={k: worst_cases(classes, k) for k in ("linear", "rbf")},
         holds={k: 100 * held.mean() for k, held in test.items()},

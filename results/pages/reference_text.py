@@ -154,22 +154,11 @@ class Table:
         (m,) = {row["n_splits"] for row in self.results.published if row["dataset"] == dataset}
         return int(m)
 
-    def order(self) -> str:
-        """Return the counts of the function `differences` as text.
-
-        "6 of 8 (5)" means that 6 of 8 published differences above the noise level have the same
-        sign in our measurements, and that 5 of these 6 are also above the noise level.
+    def order(self) -> tuple[int, ...]:
+        """Return the numbers of published differences between two machines above the noise level,
+        of those with the same sign here, and of those that are also above the noise level here.
         """
-        published, same, beyond = differences(self.cells)
-        return f"{same} of {published} ({beyond})" if published else "–"
-
-    def order_sentence(self) -> str:
-        """Return the counts of `order` as a sentence."""
-        published, same, beyond = differences(self.cells)
-        return (
-            f"Of the {published} published differences between two machines that exceed noise, "
-            f"{same} {'has' if same == 1 else 'have'} the same sign here ({beyond} beyond noise)."
-        )
+        return differences(self.cells)
 
     def far(self, *where: object) -> list[str]:
         """Return the names of the compared cells that are not near."""
@@ -381,8 +370,10 @@ def span(values: Iterable[float], digits: int = 0) -> str:
     return least if least == most else f"{least} to {most}"
 
 
-def m4_verdict(t: Table) -> str:
-    """State on which data sets the M4 is significantly better than SVM and MPM."""
+def m4_better(t: Table) -> list[str]:
+    """Return the data sets on which the M4 is significantly better than SVM and MPM: by the test of
+    these tables, and by the plain t-test.
+    """
     found: dict[str, list[str]] = {"tested": [], "plain": []}
     for place in (p for kernel in t.results.kernels for p in t.results.places_of(kernel)):
         m4, *others = (place._replace(machine=m) for m in ("m4", "svm", "mpm"))
@@ -391,12 +382,7 @@ def m4_verdict(t: Table) -> str:
         name = f"{KERNELS[place.kernel]} {printed(t.results, place.dataset)}"
         found["tested"] += [name] * all(d and d.d > 0 and d.p < LEVEL for d in every)
         found["plain"] += [name] * all(sum(g) > 0 and paired_p(g) < LEVEL for g in gaps)
-    tested, plain = (listing(names or ["no set"]) for names in found.values())
-    return (
-        f"By the test of these tables, the M4 is better than both SVM and MPM by more than chance "
-        f"on {tested}. By the plain t-test, which treats splits that share rows as independent, it "
-        f"is significantly better on {plain}."
-    )
+    return [listing(names or ["no set"]) for names in found.values()]
 
 
 def m4_claimed(t: Table) -> int:
@@ -528,7 +514,7 @@ def check(holds: object, said: str) -> str:
 CHECKED = "\0"
 
 #: Functions that the template can call, each for a single paragraph.
-PARAGRAPHS = (m4_verdict, m4_claimed, verdicts, counted, reading, grid_points, later_rounds)
+PARAGRAPHS = (m4_better, m4_claimed, verdicts, counted, reading, grid_points, later_rounds)
 PARAGRAPHS += (accuracy_spread, exponent_gap, errors_at, leak_worth, versions)
 
 
