@@ -341,10 +341,10 @@ def fsvm_times(results: Results) -> Iterator[Grid]:
     caption = "CPU milliseconds per training (the published times are lost)."
     heads = data_heads(lambda place: printed(results, place.dataset))
     for kernel in results.kernels:
-        places, name = results.places_of(kernel), f"{caption} {caption_of(results, kernel)}"
-        cells = {m: {text(place._replace(machine=m)) for place in places} for m in results.columns}
-        shown = {"places": places, "machines": [m for m in cells if cells[m] != {NOTHING}]}
-        yield by_machine(results, text, name, heads=heads, kind=TIMES, **shown)
+        own, name = results.places_of(kernel), f"{caption} {caption_of(results, kernel)}"
+        cells = {m: {text(place._replace(machine=m)) for place in own} for m in results.columns}
+        timed = [machine for machine in cells if cells[machine] != {NOTHING}]
+        yield by_machine(results, text, name, heads=heads, places=own, machines=timed, kind=TIMES)
 
 
 def fsvm_sizes(results: Results) -> list[Grid]:
