@@ -26,6 +26,7 @@ import jinja2
 import pandas as pd
 
 from mmbench.config.plan import version_of
+from mmbench.jobs.planned import grouped
 from mmbench.machines import alias_of
 from mmbench.results.cells import (
     ALL_IN_BAND,
@@ -477,7 +478,7 @@ def versions() -> str:
         if codes.empty:
             unstated.append(f"`{name}`")
             continue
-        kernels: dict[tuple[str, str], dict[int, dict[str, None]]] = {}
+        kernels: dict[tuple[str, str], list[tuple[int, str]]] = {}
         for row in codes.itertuples():
             kernel = "" if row.machine in results.foreign else row.kernel
             label = alias_of(alias_of(row.estimator).machine).label
@@ -485,18 +486,16 @@ def versions() -> str:
                 label = row.estimator.rpartition(":")[2]
             older += [label] * int(row.version != version_of(row.estimator, kernel))
             word = {"rbf": "RBF", "poly": "polynomial"}.get(kernel, kernel)
-            of = kernels.setdefault((label, row.fingerprint), {})
-            of.setdefault(row.version, {})[word] = None
-        for (label, fingerprint), of in kernels.items():
+            kernels.setdefault((label, row.fingerprint), []).append((row.version, word))
+        for (label, fingerprint), found in kernels.items():
             # if the versions differ between kernels, the kernels are named: SVM 9 linear, 6 RBF
-            parts = (
-                f"{v} {listing(words)}" if of.keys() - {v} else f"{v}" for v, words in of.items()
-            )
+            of = grouped(dict.fromkeys(found))
+            parts = (f"{v} {listing(words)}" if len(of) > 1 else f"{v}" for v, words in of.items())
             code = f" ({fingerprint})" if fingerprint else ""
             texts.append(f"{label} {', '.join(parts)}{code}")
         n_older += bool(older)
-        found = "; ".join(texts), ", ".join(dict.fromkeys(older)) or "–"
-        lines.append(f"| `{name}` | {' | '.join(found)} |")
+        told = "; ".join(texts), ", ".join(dict.fromkeys(older)) or "–"
+        lines.append(f"| `{name}` | {' | '.join(told)} |")
     said = f"by today's versions: {len(lines) - n_older}; by older versions: {n_older}"
     missing = f"; without versions: {len(unstated)} ({listing(unstated)})" if unstated else ""
     head = ["| Table | Versions (fingerprints) | Older than today |", "| --- | --- | --- |"]
