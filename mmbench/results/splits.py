@@ -33,7 +33,7 @@ IDENTIFIED = ("experiment", "dataset", "kernel", "degree", "size", "machine", "r
 PREDICTIONS = ("row", "label", "predicted", "decision")
 #: Columns of the frame ``splits`` that a record holds under these names.
 MEASURED = ("accuracy_pct", "errors_count", "errors_expected", "n_ties", "worst_class_accuracy_pct")
-SIZES = ("n_train", "n_test", "n_train_pair", "n_test_pair", "n_features")
+DIMENSIONS = ("n_train", "n_test", "n_train_pair", "n_test_pair", "n_features")
 
 
 def split_row(experiment: str, plan: Plan, record: Record) -> dict[str, Any]:
@@ -61,7 +61,7 @@ def split_row(experiment: str, plan: Plan, record: Record) -> dict[str, Any]:
         **{name: record.metrics.get(name) for name in MEASURED},
         # the lower bound on the accuracy of the worse of two classes; records may be forged
         "worst_case_accuracy_pct": 100.0 * bound if isinstance(bound, int | float) else None,
-        **{name: split.get(name) for name in SIZES},
+        **{name: split.get(name) for name in DIMENSIONS},
         "classes": [*job.dataset.classes],
         "n_classes": len({str(label) for fit in record.per_pair for label in fit["pair"]}) or None,
         "parameters": parameters if parameters[1:] else parameters[0],
