@@ -209,9 +209,7 @@ def findings(folder: Path) -> Iterator[str]:
         )
 
 
-def config_for(
-    path: Path, target: str | int | None, overrides: Iterable[str], every: bool, say: Say
-) -> Config:
+def config_for(path: Path, target: Any, overrides: Iterable[str], every: bool, say: Say) -> Config:
     """Return the configuration that `easy` runs, adapted to the class sizes of the data."""
     from mmbench.config.read import config_of
 

@@ -29,6 +29,7 @@ from mmbench.config.suites import with_tasks
 from mmbench.datasets import DatasetRef, load_dataset, split_at, split_slots
 from mmbench.datasets.fetch import NotAvailable, Places
 from mmbench.errors import SEVERITY, UserError, listed
+from mmbench.jobs.choice import choice_of
 from mmbench.jobs.job import Job
 from mmbench.jobs.limits import Limits
 from mmbench.jobs.planned import Plan
@@ -39,7 +40,7 @@ from mmbench.jobs.trial import faults, needs_trial
 from mmbench.machines import machine_class
 from mmbench.results.cells import MIN_VALUES
 from mmbench.running.local import LocalExecutor
-from mmbench.running.progress import SharedDisplay, TimeLeft, progress_for
+from mmbench.running.progress import TimeLeft, progress_for
 from mmbench.running.runner import EXIT_FAILED, Summary, run
 
 if TYPE_CHECKING:
@@ -343,7 +344,7 @@ def run_planned(
     shown: dict[str, Any] = {}
     if options.by_machine:
         display = progress_for(sum(not store.has(job.key) for job in experiment.jobs))
-        shown = {"progress": lambda total: SharedDisplay(display), "time_left": left}
+        shown = {"progress": lambda total: display, "shared": True, "time_left": left}
     for column in experiment.config.machines if options.by_machine else [None]:
         group = [job for job in experiment.jobs if column in (None, job.column)]
         if done.interrupted or not group:
@@ -398,9 +399,10 @@ def grid_ends(experiment: PlannedExperiment, store: RecordStore) -> list[str]:
     grids: dict[tuple[str, str], Job] = {}
     for job in experiment.jobs:
         record = store.find(job.key) if job.grid else None
-        chosen = (record or {}).get("selection", {}).get("params") or {}
-        for name, value in ((n, v) for one in as_list(chosen) for n, v in one.items()):
-            if name in dict(job.grid) and isinstance(value, int | float):
+        chosen = choice_of((record or {}).get("selection", {}))
+        for name, value in ((n, v) for one in chosen for n, v in one.items()):
+            axis = dict(job.grid).get(name, ())
+            if axis and all(isinstance(v, int | float) for v in (value, *axis)):
                 selections.setdefault((job.column, name), []).append(value)
                 grids[job.column, name] = job
     lines = []

@@ -28,7 +28,7 @@ from scipy.special import expit, logit
 from scipy.stats import binom, chi2, norm
 
 from mmbench.errors import listed
-from mmbench.results.published import AVERAGES, CLAIM, STANDARD_ERROR
+from mmbench.results.published import AVERAGES, CLAIMS, STANDARD_ERROR
 from mmbench.results.statistics import LEVEL, best_and_worst, welch_p
 
 #: Metrics of results. The value is 1 if larger numbers are better, and -1 if they are worse.
@@ -334,7 +334,7 @@ def _means(part: pd.DataFrame) -> pd.DataFrame:
 def counts(cells: Cells) -> Outcome:
     """Recompute how often each machine is the best or the worst, and wins, ties and losses."""
     found, checked = [], 0
-    for r in lines(cells.all[cells.all.metric.str.match(CLAIM) & cells.all.value.notna()]):
+    for r in lines(cells.all[cells.all.metric.str.startswith(CLAIMS) & cells.all.value.notna()]):
         part, (what, _, other) = _claimed(cells, r), r.metric.partition("_against_")
         if other:
             limits = _win_tie_loss(part, r.machine, machine_key(other))[what]

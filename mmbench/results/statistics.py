@@ -97,19 +97,9 @@ def z_value(measured: float, published: float, se: float) -> float:
     return difference / se if se else math.copysign(math.inf, difference) if difference else 0.0
 
 
-def wins_and_losses(first: NDArray, second: NDArray) -> tuple[int, int]:
-    """Return the number of test rows that only the first machine classifies correctly, and the
-    number that only the second machine classifies correctly.
-
-    `first` and `second` are boolean arrays of shape (n_test,). An entry is true if the machine
-    classifies the test row correctly.
-    """
-    return int(np.sum(first & ~second)), int(np.sum(second & ~first))
-
-
 def mcnemar_p(wins: int, losses: int) -> float:
-    """Return the two-sided p-value of McNemar's exact test, given the two counts of
-    `wins_and_losses`.
+    """Return the two-sided p-value of McNemar's exact test, given the numbers of test rows that
+    only the first and only the second machine classifies correctly.
 
     Examples
     --------
@@ -184,8 +174,8 @@ def best_and_worst(means: pd.DataFrame, decimals: int | None = 2) -> dict[Any, t
 class Ranks:
     """Mean ranks of machines over data sets, and results of the tests of Friedman and Nemenyi."""
 
-    #: Mean rank by machine. On each data set, the best machine has rank 1, and machines with equal
-    #: values have the mean of their ranks.
+    #: Mean rank by machine, the best machine first. On each data set, the best machine has rank 1,
+    #: and machines with equal values have the mean of their ranks.
     means: dict[str, float]
     #: Number of data sets.
     n: int
@@ -200,26 +190,14 @@ class Ranks:
         """Return the number of machines."""
         return len(self.means)
 
-    @property
-    def concordance(self) -> float:
-        """Kendall's coefficient of concordance W. W is 1 if the ranks of the machines are the same
-        on all data sets, and 0 if all machines have the same mean rank.
-        """
-        return self.statistic / (self.n * (len(self.means) - 1))
-
-    @property
-    def order(self) -> list[str]:
-        """Machines sorted by mean rank, with the best machine first."""
-        return sorted(self.means, key=lambda name: self.means[name])
-
     def cliques(self) -> list[tuple[str, ...]]:
         """Return the largest possible groups of machines whose mean ranks do not differ
         significantly.
         """
-        groups: list[tuple[str, ...]] = []
-        for k, name in enumerate(self.order):
+        groups, order = list[tuple[str, ...]](), list(self.means)
+        for k, name in enumerate(order):
             reach = self.means[name] + self.critical_difference
-            group = tuple(other for other in self.order[k:] if self.means[other] < reach)
+            group = tuple(other for other in order[k:] if self.means[other] < reach)
             if len(group) > 1 and not (groups and group[-1] == groups[-1][-1]):
                 groups.append(group)
         return groups
@@ -241,13 +219,9 @@ def rank_machines(values: pd.DataFrame, decimals: int = 2) -> Ranks:
     table = np.round(values.to_numpy(), decimals)
     # Friedman's statistic is 0/0 if, on each data set, all machines have the same value.
     statistic, p = (0.0, 1.0) if (table == table[:, :1]).all() else friedmanchisquare(*table.T)
-    return Ranks(
-        dict(zip(map(str, values), rankdata(-table, axis=1).mean(axis=0).tolist(), strict=True)),
-        n,
-        float(statistic),
-        float(p),
-        critical_difference(n_machines, n),
-    )
+    means = zip(map(str, values), rankdata(-table, axis=1).mean(axis=0).tolist(), strict=True)
+    ranks = dict(sorted(means, key=lambda item: item[1]))
+    return Ranks(ranks, n, float(statistic), float(p), critical_difference(n_machines, n))
 
 
 def critical_difference(n_machines: int, n_datasets: int) -> float:

@@ -78,13 +78,6 @@ class Bar(Lines):
         self._bar.close()
 
 
-class SharedDisplay(Lines):
-    """The display of a run in several parts; the end of a part does not end the display."""
-
-    def __init__(self, whole: Lines):
-        self.finished, self.running, self.say = whole.finished, whole.running, whole.say  # type: ignore[method-assign]
-
-
 def progress_for(total: int, stream: TextIO | None = None) -> Lines:
     """Return a progress bar for a terminal or a notebook, and `Lines` for any other stream."""
     notebook = stream is None and "ipykernel" in sys.modules

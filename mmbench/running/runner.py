@@ -253,7 +253,8 @@ class Run:
     ``rerun="changed"``, a finished job runs again if the code of its machine has changed. `summary`
     counts the outcomes, and `planned` has the keys of all jobs of the experiment. `time_left` may
     include later runs. `absent` has the reason for each data set that cannot be downloaded; its
-    jobs fail.
+    jobs fail. If the display
+    `progress` is `shared` with later runs, it is not ended.
     """
 
     def __init__(
@@ -268,6 +269,7 @@ class Run:
         source: RecordStore | None = None,
         rerun: str | None = None,
         progress: Callable[[int], Lines] = progress_for,
+        shared: bool = False,
         summary: Summary | None = None,
         time_left: TimeLeft | None = None,
         planned: Set[str] = frozenset(),
@@ -311,7 +313,7 @@ class Run:
         self.tasks: dict[Future, Start] = {}
         if self.schedule.unfinished and not self.schedule.slots:
             said.append("the cluster has no worker yet; waiting for a worker")
-        self.progress = progress(len(self.open))
+        self.progress, self.shared = progress(len(self.open)), shared
         for line in said:
             self.progress.say(line)
 
@@ -333,7 +335,8 @@ class Run:
             self.summary.left += len(self.open)
         finally:
             self.executor.cancel()
-            self.progress.close()
+            if not self.shared:
+                self.progress.close()
         if lost := len({path.stem for path in self.stored if not path.exists()}):
             self.summary.lost += lost
             again = "during the run; the same command runs their jobs again"

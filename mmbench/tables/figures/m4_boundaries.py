@@ -61,8 +61,9 @@ def draw(results: Results, output: Path, panels: Mapping[str, str]) -> str:
             _panel(axes, name, data, fits)
             texts = (f"{label(m)} {r.metrics['accuracy_pct']:.1f} %" for m, r in own)
             lines.append(f"{panels[name]}: draw {job.split.repeat + 1}, {', '.join(texts)}")
-        handles, labels = canvas.axes[0].get_legend_handles_labels()
-        canvas.legend(handles, labels, loc="outside lower center", ncols=4)
+        canvas.legend(
+            *canvas.axes[0].get_legend_handles_labels(), loc="outside lower center", ncols=4
+        )
     return "\n".join(lines)
 
 
