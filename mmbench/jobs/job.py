@@ -190,7 +190,9 @@ class Job:
             If a field is missing or unknown.
         """
         parts = {"dataset": DatasetRef, "select": SelectRef}
-        built = {name: _shared(part, marshal.dumps(values[name], 2)) for name, part in parts.items()}
+        built = {
+            name: _shared(part, marshal.dumps(values[name], 2)) for name, part in parts.items()
+        }
         return _from_dict(cls, {**values, **built, "split": _from_dict(SplitRef, values["split"])})
 
 

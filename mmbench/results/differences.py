@@ -32,6 +32,7 @@ from typing import TypeVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
+
 from mmbench.results.statistics import LEVEL, Posterior, tukey_factor
 
 #: Type of the name of a machine or cell.
