@@ -116,7 +116,8 @@ def table(
     fmt, metrics = _format(output, fmt, TABLE_FORMATS), tuple(metrics)
     check_names(layout, metrics)
     read = _side_by_side(results, mix, say, include_failed)
-    read = [narrowed(one, _wanted(one, only)) for one in read]
+    if only:
+        read = [narrowed(one, _wanted(one, only)) for one in read]
     text = draw_tables(read, fmt, layout, say, metrics, bold, block, caption)
     if output is not None:
         put(output, lambda file: file.write(text.encode()), "cannot write the table")

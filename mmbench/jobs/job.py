@@ -7,9 +7,10 @@ from __future__ import annotations
 
 import hashlib
 import json
+import marshal
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, fields, is_dataclass, replace
-from functools import cache, cached_property
+from functools import cache, cached_property, lru_cache
 from typing import Any
 
 from mmbench.datasets.dataset import DatasetRef
@@ -186,9 +187,11 @@ class Job:
         KeyError, TypeError
             If a field is missing or unknown.
         """
-        parts = {"dataset": DatasetRef, "split": SplitRef, "select": SelectRef}
-        built = {name: _from_dict(part, values[name]) for name, part in parts.items()}
-        return _from_dict(cls, {**values, **built})
+        parts = {"dataset": DatasetRef, "select": SelectRef}
+        built = {
+            name: _shared(part, marshal.dumps(values[name], 2)) for name, part in parts.items()
+        }
+        return _from_dict(cls, {**values, **built, "split": _from_dict(SplitRef, values["split"])})
 
 
 def _fields(part: Any) -> dict[str, Any]:
@@ -201,6 +204,12 @@ def _from_dict(cls: type, values: Mapping[str, Any]) -> Any:
     if missing := _needed(cls) - values.keys():
         raise KeyError(f"{cls.__name__} without {', '.join(sorted(missing))}")
     return cls(**{name: _frozen(value) for name, value in values.items()})
+
+
+@lru_cache(maxsize=1000)
+def _shared(cls: type, values: bytes) -> Any:
+    """Return a dataclass from JSON types as bytes; most jobs of an experiment have the same one."""
+    return _from_dict(cls, marshal.loads(values))
 
 
 @cache

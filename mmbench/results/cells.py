@@ -158,7 +158,10 @@ def worst_case(splits: Iterable[Row]) -> dict[str, list[float]]:
 
 def counts(splits: Iterable[Row], column: str) -> Counter[str]:
     """Return the sum of a column of counts, ``fits`` (by status) or ``routes``, over splits."""
-    return sum((Counter(getattr(split, column) or {}) for split in splits), Counter())
+    total: Counter[str] = Counter()
+    for split in splits:
+        total.update(getattr(split, column) or {})
+    return +total
 
 
 def routes_text(routes: Counter[str]) -> str:

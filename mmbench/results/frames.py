@@ -206,7 +206,11 @@ class Results:
 
     def counted(self, key: Key) -> list[Row]:
         """Return the splits over which the means of a cell are computed."""
-        return counted(self.by_cell.get(key, ()), self.include_failed)
+        return self._counted.get(key, [])
+
+    @cached_property
+    def _counted(self) -> dict[Key, list[Row]]:
+        return {key: counted(rows, self.include_failed) for key, rows in self.by_cell.items()}
 
     def by_split(self, key: Key, metric: str = METRIC) -> dict[Split, float]:
         """Return the values of a metric on the splits over which the mean is computed."""
@@ -458,7 +462,7 @@ class Results:
         """Return the same results with other columns in tables."""
         made = replace(self, order=lambda _: list(machines))
         known = ["cells", "by_cell", "keys", "places", "_rows", "_values", "differences"]
-        known += ["_tested", "_indices"]
+        known += ["_counted", "_tested", "_indices"]
         vars(made).update({name: vars(self)[name] for name in known if name in vars(self)})
         return made
 

@@ -187,9 +187,8 @@ def counts_of_rows(
 
     `parts` contains, for each split of one machine, the tested rows and which of them were right.
     """
-    n = 1 + max(int(index.max()) for index, _ in parts)
-    right, tested = np.zeros((2, n), dtype=int)
-    for index, hits in parts:
-        np.add.at(right, index, hits)
-        np.add.at(tested, index, 1)
+    index, hits = map(np.concatenate, zip(*parts, strict=True))
+    right, tested = np.zeros((2, 1 + int(index.max())), dtype=int)
+    np.add.at(right, index, hits)
+    np.add.at(tested, index, 1)
     return right, tested

@@ -106,10 +106,9 @@ def mcnemar_p(wins: int, losses: int) -> float:
     >>> round(mcnemar_p(1, 9), 4), mcnemar_p(0, 0)
     (0.0215, 1.0)
     """
-    from scipy.stats import binomtest
+    from scipy.special import bdtr  # scipy.stats takes three times as long to import
 
-    total = wins + losses
-    return float(binomtest(wins, total).pvalue) if total else 1.0
+    return min(1.0, 2 * float(bdtr(min(wins, losses), wins + losses, 0.5)))
 
 
 #: Significance level of all tests. All tests are two-sided.
@@ -132,11 +131,15 @@ def welch_p(first: ArrayLike, second: ArrayLike) -> NDArray:
     >>> print(welch_p((1.0, 0.0, 9), (1.0, 0.0, 9)))
     1.0
     """
-    from scipy.stats import ttest_ind_from_stats
+    from scipy.special import stdtr
 
     first, second = np.asarray(first, dtype=float), np.asarray(second, dtype=float)
     with np.errstate(divide="ignore", invalid="ignore"):
-        p = ttest_ind_from_stats(*first, *second, equal_var=False).pvalue
+        parts = [sd**2 / n for _, sd, n in (first, second)]
+        freedom = sum(v**2 / (n - 1) for v, n in zip(parts, (first[2], second[2]), strict=True))
+        t = np.abs(first[0] - second[0]) / np.sqrt(sum(parts))
+        freedom = sum(parts) ** 2 / freedom
+        p = 2 * stdtr(np.where(np.isnan(freedom), 1, freedom), -t)
     return np.where((first[1] == 0) & (second[1] == 0), first[0] == second[0], p)
 
 

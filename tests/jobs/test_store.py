@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import errno
+import hashlib
 import io
+import json
 import os
 import pickle
 import subprocess
 import sys
 import zipfile
+from contextlib import nullcontext
 from dataclasses import replace
 
 import numpy as np
@@ -20,7 +23,7 @@ from mmbench.jobs import store as store_module
 from mmbench.jobs.job import Job
 from mmbench.jobs.planned import Plan
 from mmbench.jobs.record import is_done, new_record, plain
-from mmbench.jobs.seal import BadRecord, sealed
+from mmbench.jobs.seal import BadRecord, sealed, unseal
 from mmbench.jobs.store import RecordStore
 
 
@@ -363,6 +366,26 @@ def test_a_lost_configuration_is_written_again_from_the_plan(tmp_path):
     (folder / "experiment.yaml").unlink()
     assert RecordStore(folder).damage() == []
     assert (folder / "experiment.yaml").read_text() == text
+
+
+CONTENT = {"schema": 1, "name": "caf\udce9", "n": 5}
+HASH = hashlib.sha256(json.dumps(CONTENT, sort_keys=True).encode()).hexdigest()
+SEALED = {
+    "today": (sealed(CONTENT, indent=1), "", CONTENT),
+    "earlier version": (json.dumps({**CONTENT, "seal": HASH}).encode(), "", CONTENT),
+    "edited": (sealed(CONTENT).replace(b"5", b"6"), "does not match", None),
+    "empty seal": (json.dumps({**CONTENT, "seal": ""}).encode(), "does not match", None),
+    "list": (b"[1]", "does not match", None),
+    "long integer": (b'{"schema":1,"n":' + b"9" * 30 + b"}", "not complete", None),
+    "nested": (b"[" * 9999 + b"]" * 9999, "not complete", None),
+}
+
+
+@pytest.mark.parametrize("name", SEALED)
+def test_a_seal_is_checked(name):
+    text, fault, content = SEALED[name]
+    with pytest.raises(BadRecord, match=fault) if fault else nullcontext():
+        assert unseal(text, 1) == content
 
 
 @pytest.mark.parametrize("cells", [[{"key": ["iris"], "n_splits": 1}], [{}], 5])
