@@ -57,7 +57,7 @@ class Allowance:
     end: float = math.inf
     #: Maximum private resident memory of this process, in bytes.
     memory: float = math.inf
-    #: Whether `time_is_up` has returned True, so that a solver stopped early.
+    #: Whether `time_is_up` or `no_time_for` has returned True, so that a solver stopped early.
     exceeded: bool = False
 
     @property
@@ -110,24 +110,54 @@ def time_left() -> float:
 
 
 def time_is_up() -> bool:
-    """Return whether the time limit is reached (a call takes about 0.3 microseconds)."""
+    """Return whether the time limit is reached (a call takes about 0.3 microseconds).
+
+    Also True after a computation for which `no_time_for` has left no time.
+    """
     allowance = _current.get()
-    if time.monotonic() < allowance.end:
+    if not allowance.exceeded and time.monotonic() < allowance.end:
         return False
     allowance.exceeded = True
     return True
 
 
-#: Number of arithmetic operations per second that a fast core does not exceed.
-FASTEST = 1e11
 #: Computations with fewer operations are never refused.
 BRIEF = 1e8
+#: Order and number of the matrix products that measure the speed of this computer.
+MEASURED_ORDER, MEASURED_PRODUCTS = 512, 6
+
+
+@cache
+def _speed() -> float:
+    """Measure how many multiplications of a matrix product BLAS does per CPU second."""
+    import numpy as np
+
+    matrix = np.ones((MEASURED_ORDER, MEASURED_ORDER))
+    with ONE_BLAS_THREAD:
+        started = time.thread_time()
+        for _ in range(MEASURED_PRODUCTS):
+            matrix @ matrix
+        # the clock of Windows has steps of 0.016 seconds
+        seconds = max(time.thread_time() - started, 0.016)
+    return MEASURED_PRODUCTS * MEASURED_ORDER**3 / seconds
+
+
+def no_time_for(operations: float) -> bool:
+    """Return whether a computation that cannot be interrupted would end after the time limit.
+
+    A computation of n operations takes as long as n multiplications of a matrix product.
+    """
+    if operations <= BRIEF or math.isinf(time_left()):
+        return False
+    threads = max((library.num_threads or 1 for library in blas().lib_controllers), default=1)
+    refused = operations / (threads * _speed()) > time_left()
+    _current.get().exceeded |= refused
+    return refused
 
 
 def check_time(operations: float) -> None:
-    """Raise NoTimeLeft if a computation would end after the time limit even on a fast core."""
-    if operations > BRIEF and operations / FASTEST > time_left():
-        _current.get().exceeded = True
+    """Raise NoTimeLeft if a computation would end after the time limit; see `no_time_for`."""
+    if no_time_for(operations):
         raise NoTimeLeft
 
 

@@ -32,7 +32,7 @@ from dataclasses import replace
 import numpy as np
 from numpy.typing import NDArray
 
-from mmbench.allowance import time_is_up
+from mmbench.allowance import no_time_for, time_is_up
 from mmbench.machines.base.threshold import balanced, best_bias
 from mmbench.machines.minimax.margin_problem import MarginProblem, MarginSolution, along
 from mmbench.machines.minimax.spread import Direction, GramSpread
@@ -197,7 +197,9 @@ class _Iteration:
         margins[rows] = np.inf
         violated = np.flatnonzero(margins < 1.0 - MARGIN_TOLERANCE)
         most = max(ADDED_ROWS, int(ADDED_ROWS_SHARE * len(rows)))
-        if len(violated):
+        added = min(most, len(violated))
+        operations = len(y) * added * (0.5 * len(y) + len(rows) + added)
+        if added and not no_time_for(operations * self.working.columns.itemsize / 8):
             self.working.add(violated[np.argsort(margins[violated], kind="stable")[:most]])
 
     def _update_best(self) -> None:
