@@ -5,15 +5,19 @@ iterations, and returns its best solution if the time limit is reached. A new th
 inherit the limits. The function `delayed` passes the limits to threads of joblib.
 """
 
+import logging
 import math
 import time
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
 from contextvars import ContextVar
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cache, partial
 from threading import Lock
 from typing import Any
+
+#: Seconds between two progress messages of a training; see `time_is_up`.
+MESSAGE_SECONDS = 10.0
 
 
 class OutOfTime(Exception):
@@ -59,6 +63,10 @@ class Allowance:
     memory: float = math.inf
     #: Whether `time_is_up` or `no_time_for` has returned True, so that a solver stopped early.
     exceeded: bool = False
+    #: Name of the training in progress messages; without a name, there are no messages.
+    name: str = ""
+    #: Time of the next progress message on the clock `time.monotonic`, in seconds.
+    next_message: float = field(default_factory=lambda: time.monotonic() + MESSAGE_SECONDS)
 
     @property
     def seconds(self) -> float:
@@ -70,7 +78,7 @@ class Allowance:
 
     def __setstate__(self, state: tuple[float, float]) -> None:
         seconds, self.memory = state
-        self.end, self.exceeded = time.monotonic() + seconds, False
+        self.__init__(time.monotonic() + seconds, self.memory)  # type: ignore[misc]
 
 
 _NO_LIMIT = Allowance()
@@ -109,13 +117,18 @@ def time_left() -> float:
     return _current.get().seconds
 
 
-def time_is_up() -> bool:
+def time_is_up(**state: float) -> bool:
     """Return whether the time limit is reached (a call takes about 0.3 microseconds).
 
-    Also True after a computation for which `no_time_for` has left no time.
+    Also True after a computation for which `no_time_for` has left no time. Every MESSAGE_SECONDS,
+    the name and the `state` of the training are logged, for example ``iterations=7, gap=0.1``.
     """
-    allowance = _current.get()
-    if not allowance.exceeded and time.monotonic() < allowance.end:
+    allowance, now = _current.get(), time.monotonic()
+    if allowance.name and now >= allowance.next_message:
+        allowance.next_message = now + MESSAGE_SECONDS
+        text = "".join(f", {name} {value:.3g}" for name, value in state.items())
+        logging.getLogger("mmbench").info("%s: training%s", allowance.name, text)
+    if not allowance.exceeded and now < allowance.end:
         return False
     allowance.exceeded = True
     return True

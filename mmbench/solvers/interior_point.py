@@ -214,7 +214,7 @@ class HingeInteriorPoint:
         n, k = self.Z.shape
         operations = n * k * min(n, k) / 2 + min(n, k) ** 3 / 3
         while self.gap > tol and self.iterations < max_iter:
-            if time_is_up() or no_time_for(operations):
+            if time_is_up(iterations=self.iterations, gap=self.gap) or no_time_for(operations):
                 break
             self.iterations += 1
             try:

@@ -91,7 +91,7 @@ def solve_gram(
             stalled = len(gaps) > STALLED_ROUNDS and gaps[-1] > 0.5 * gaps[-1 - STALLED_ROUNDS]
             # decision values may overflow if kernel values differ by many orders of magnitude
             ended = stalled or not np.isfinite(state.decision).all()
-            if ended or state.best.closed(tol) or time_is_up():
+            if ended or state.best.closed(tol) or time_is_up(iterations=len(gaps), gap=gaps[-1]):
                 break
         out.append((state.best_c, state.best_line, replace(state.best, route="gram")))
     return out

@@ -87,7 +87,11 @@ def solve_generating(
         violated = np.setdiff1d(np.flatnonzero(margins < 1.0), listed.rows)
         pairs, rows = _joined(listed.pairs, far), np.union1d(listed.rows, violated)
         complete = len(pairs) == len(listed.pairs) and not (len(violated) or len(more))
-        if found.gap <= tol or (complete and accuracy <= tol) or time_is_up():
+        if (
+            found.gap <= tol
+            or (complete and accuracy <= tol)
+            or time_is_up(rounds=rounds, gap=found.gap)
+        ):
             break
         if by_rows:
             near = margins < LISTED_MARGIN
