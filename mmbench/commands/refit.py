@@ -145,7 +145,7 @@ def refit(
 def logged(say: Say) -> Iterator[None]:
     """Call `say` with each message of the logger "mmbench", the progress of long trainings."""
     logger, handler = logging.getLogger("mmbench"), logging.Handler()
-    handler.emit = lambda record: say(record.getMessage())  # type: ignore[method-assign]
+    handler.emit = lambda record: say(record.getMessage())  # type: ignore[method-assign, assignment]
     level = logger.level
     logger.setLevel(logging.INFO)
     logger.addHandler(handler)
