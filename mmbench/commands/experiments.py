@@ -40,7 +40,7 @@ from mmbench.jobs.trial import faults, needs_trial
 from mmbench.machines import machine_class
 from mmbench.results.cells import MIN_VALUES
 from mmbench.running.local import LocalExecutor
-from mmbench.running.progress import TimeLeft, progress_for
+from mmbench.running.progress import TimeLeft, progress_for, seconds_of
 from mmbench.running.runner import EXIT_FAILED, Summary, run
 
 if TYPE_CHECKING:
@@ -453,5 +453,5 @@ def _line(jobs: Sequence[Job], store: RecordStore, plan: Plan) -> str:
     if not values:
         return f"{label}: {', '.join(dict.fromkeys(r['status'] for r in records)) or 'not run'}"
     failed = f", {len(jobs) - len(values)} failed" * (len(values) < len(jobs))
-    seconds = sum(sum(r["cpu_seconds"].values()) for r in records if is_done(r))
+    seconds = sum(seconds_of(r["cpu_seconds"]) for r in records if is_done(r))
     return f"{label}: {fmean(values):.1f} % correct, {seconds:.1f} CPU s{failed}"

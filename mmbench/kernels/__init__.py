@@ -155,6 +155,7 @@ class Kernel:
             return base.astype(dtype, copy=False)
         X = np.asarray(X, dtype=dtype)
         Z = X if same else np.asarray(Z, dtype=dtype)
+        check_time(float(len(X)) * len(Z) * X.shape[1])
         if self.name != "rbf":
             return X @ Z.T
         centre = self.centre(Z)

@@ -206,7 +206,7 @@ def _eigh(matrix: NDArray, n_components: int | None = None) -> tuple[NDArray, ND
 def _eigh_lapack(matrix: NDArray, few: int) -> tuple[NDArray, NDArray]:
     """Return the `few` largest eigenvalues in ascending order, and their eigenvectors."""
     n = len(matrix)
-    check_time((9.0 if few == n else 4 / 3) * n**3)
+    check_time((4.0 if few == n else 4 / 3) * n**3)
     wanted = [n - few, n - 1] if few < n else None
     values, vectors = eigh(matrix, driver="evr", subset_by_index=wanted, check_finite=False)
     if len(values) < few:  # the driver evr may miss some of several equal eigenvalues

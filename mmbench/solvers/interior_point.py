@@ -38,7 +38,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.linalg import LinAlgError, lapack
 
-from mmbench.allowance import time_is_up
+from mmbench.allowance import no_time_for, time_is_up
 from mmbench.solvers.rows import Rows, weighted_product
 
 #: BOUNDARY_SHARE is the maximum step length as a fraction of the distance to the boundary of the
@@ -197,7 +197,11 @@ class HingeInteriorPoint:
         The method ends earlier after a step shorter than SHORTEST_LENGTH, after `max_iter`
         iterations, at the time limit, or if a Newton system is singular.
         """
-        while self.gap > tol and self.iterations < max_iter and not time_is_up():
+        n, k = self.Z.shape
+        operations = n * k * min(n, k) / 2 + min(n, k) ** 3 / 3
+        while self.gap > tol and self.iterations < max_iter:
+            if time_is_up(iterations=self.iterations, gap=self.gap) or no_time_for(operations):
+                break
             self.iterations += 1
             try:
                 if self._advance() < SHORTEST_LENGTH:

@@ -27,6 +27,7 @@ from numpy.typing import NDArray
 from scipy.linalg import LinAlgError, cho_factor, cho_solve, eigh, lstsq, qr
 from scipy.sparse.linalg import LinearOperator, cg
 
+from mmbench.allowance import check_time
 from mmbench.kernels import row_squares
 from mmbench.solvers.rows import MappedRows, Rows, weighted_product
 
@@ -142,6 +143,7 @@ def solve_path(
     elif 1 / max(costs) < np.finfo(float).eps * np.linalg.norm(gram) ** 2:
         return _by_eigenvectors(gram, y, costs, border)
     else:
+        check_time(float(len(y)) ** 3)
         square = gram @ gram.T
     columns = zip(*_by_primal(rows, square, y, costs, border), strict=True)
     a, w, b = map(np.array, columns)
@@ -243,6 +245,7 @@ def _by_eigenvectors(
     If 1/C is below the rounding errors of ``K K'``, the eigendecomposition is more accurate than a
     Cholesky factorisation of ``K K' + I/C``.
     """
+    check_time(4.0 * len(y) ** 3)
     eigenvalues, vectors = eigh(gram, check_finite=False)
     C, values, of_border = np.array(costs), eigenvalues[:, None], (vectors.T @ border)[:, None]
     inverses = 1 / (values**2 + 1 / C)
@@ -290,6 +293,7 @@ def ridge_inverse(matrix: NDArray, ridge: float) -> Callable[[NDArray], NDArray]
     >>> ridge_inverse(np.diag([0.0, 1.5]), 0.5)(np.ones(2))
     array([2. , 0.5])
     """
+    check_time(len(matrix) ** 3 / 4)
     # column-major order, since LAPACK would copy any other array
     shifted = np.array(matrix.T, order="F")
     shifted[np.diag_indices_from(shifted)] += ridge

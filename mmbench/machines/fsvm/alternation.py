@@ -141,7 +141,7 @@ def alternate(
     bound = lower_bound(planes.q, planes.multipliers, rows.s)
     values = [_value(M, planes, rows.s, C, eps)]
     while len(values) <= rounds and planes.status is not Status.ITERATION_LIMIT:
-        if time_is_up():
+        if time_is_up(iterations=len(values), objective=values[-1]):
             break
         if iterations.max() >= MOST_STEPS:
             solver = "interior"

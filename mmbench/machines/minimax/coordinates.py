@@ -169,7 +169,7 @@ def diagonalise(
     matrix[np.diag_indices_from(matrix)] = share
     for side, factor in zip(sides, (1.0 - share, -share), strict=True):
         matrix = _add_covariance(matrix, rows, side, factor)
-    check_time(9.0 * len(matrix) ** 3)
+    check_time(4.0 * len(matrix) ** 3 + float(rows.shape[0]) * len(matrix) ** 2)
     values, vectors = eigh(matrix, driver="evr", overwrite_a=True, check_finite=False)
     del matrix
     rows, carry = _changed(rows, lambda part: part @ vectors), carry @ vectors
@@ -329,7 +329,7 @@ def pivoted_cholesky(gram: NDArray) -> tuple[NDArray, NDArray]:
     array([2, 0], dtype=int32)
     """
     # the transpose converts a symmetric matrix to column-major order without a copy
-    check_time(len(gram) ** 3 / 3)
+    check_time(len(gram) ** 3 / 4)
     triangle, order, rank, _ = lapack.dpstrf(gram.T, lower=1, overwrite_a=1)
     factor = np.empty((len(gram), rank))
     factor[order - 1] = np.tril(triangle[:, :rank])

@@ -23,7 +23,7 @@ from dataclasses import replace
 import numpy as np
 from numpy.typing import NDArray
 
-from mmbench.allowance import time_is_up
+from mmbench.allowance import no_time_for, time_is_up
 from mmbench.machines.base.threshold import balanced, best_bias
 from mmbench.machines.minimax.margin_problem import MarginProblem, MarginSolution, along
 from mmbench.machines.minimax.spread import Direction, GramSpread
@@ -79,7 +79,7 @@ def solve_gram(
             stalled = len(gaps) > STALLED_ROUNDS and gaps[-1] > 0.5 * gaps[-1 - STALLED_ROUNDS]
             # decision values may overflow if kernel values differ by many orders of magnitude
             ended = stalled or not np.isfinite(state.decision).all()
-            if ended or state.best.closed(tol) or time_is_up():
+            if ended or state.best.closed(tol) or time_is_up(iterations=len(gaps), gap=gaps[-1]):
                 break
         out.append((state.best_c, state.best_line, replace(state.best, route="gram")))
     return out
@@ -184,7 +184,9 @@ class _Iteration:
         margins[rows] = np.inf
         violated = np.flatnonzero(margins < 1.0 - MARGIN_TOLERANCE)
         most = max(ADDED_ROWS, int(ADDED_ROWS_SHARE * len(rows)))
-        if len(violated):
+        added = min(most, len(violated))
+        operations = len(y) * added * (0.5 * len(y) + len(rows) + added)
+        if added and not no_time_for(operations * self.working.columns.itemsize / 8):
             self.working.add(violated[np.argsort(margins[violated], kind="stable")[:most]])
 
     def _update_best(self) -> None:

@@ -24,7 +24,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.linalg import blas, cholesky, solve_triangular
 
-from mmbench.allowance import time_is_up
+from mmbench.allowance import check_time, time_is_up
 from mmbench.errors import Status
 from mmbench.solvers.result import Result
 
@@ -221,6 +221,7 @@ class GramSpread:
         means = self._means - 0.5 * self._sides @ (
             self._sides.T @ self._means / self._counts[:, None]
         )
+        check_time(len(y) ** 3 / (8 if single else 4))
         # the transpose converts a symmetric matrix to column-major order
         matrix = np.array(gram.T, dtype=self.dtype, order="F")
         (update,) = blas.get_blas_funcs(("syr2k",), (matrix,))

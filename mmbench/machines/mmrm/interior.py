@@ -364,7 +364,7 @@ class LpInteriorPoint:
                 return True
             if complementarity < tol and error < max(tol, 1e-9) * 10:
                 return True
-            if time_is_up():
+            if time_is_up(iterations=self.iterations, gap=complementarity, violation=error):
                 return False
             self.iterations += 1
             try:

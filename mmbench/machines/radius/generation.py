@@ -16,7 +16,7 @@ from dataclasses import replace
 import numpy as np
 from numpy.typing import NDArray
 
-from mmbench.allowance import time_is_up
+from mmbench.allowance import NoTimeLeft, check_time, time_is_up
 from mmbench.errors import Status
 from mmbench.machines.radius.listed import solve_cone, solve_interior
 from mmbench.machines.radius.pairs import Listed, PairProblem, PairSolution, far_pairs
@@ -69,14 +69,23 @@ def solve_generating(
     while rounds < max_rounds:
         rounds += 1
         most = max(FIRST_PAIRS, len(listed.pairs)) if by_rows else PAIRS_PER_ROUND
-        found, far = _solve_restricted(problem, listed, accuracy, cone, most)
+        try:
+            found, far = _solve_restricted(problem, listed, accuracy, cone, most)
+        except NoTimeLeft:
+            if rounds == 1:
+                raise
+            break  # the solution of the last round is returned
         iterations += found.iterations
         more = _violated_features(problem, found)
         margins = problem.y * (problem.rows @ found.w + found.b)
         violated = np.setdiff1d(np.flatnonzero(margins < 1.0), listed.rows)
         pairs, rows = _joined(listed.pairs, far), np.union1d(listed.rows, violated)
         complete = len(pairs) == len(listed.pairs) and not (len(violated) or len(more))
-        if found.gap <= tol or (complete and accuracy <= tol) or time_is_up():
+        if (
+            found.gap <= tol
+            or (complete and accuracy <= tol)
+            or time_is_up(rounds=rounds, gap=found.gap)
+        ):
             break
         if by_rows:
             near = margins < LISTED_MARGIN
@@ -105,6 +114,7 @@ def solve_all_pairs(problem: PairProblem, tol: float = 1e-6) -> PairSolution:
 
 def _first_listed(problem: PairProblem, by_rows: bool) -> Listed:
     (n, k), y = problem.rows.shape, problem.y
+    check_time(100.0 * n * k)
     rows, features, weights = np.arange(n), np.arange(k), np.ones(k)
     if problem.simplex and k > FIRST_FEATURES:
         # the first listed features have the largest differences between the class means
@@ -112,6 +122,7 @@ def _first_listed(problem: PairProblem, by_rows: bool) -> Listed:
         apart = np.abs(means[0] - means[1])
         features = np.sort(np.argsort(-apart, kind="stable")[:FIRST_FEATURES])
     if by_rows:
+        check_time(float(n) ** 2 * k)
         svm = solve_smo(svm_dual(problem.rows @ problem.rows.T, y, problem.C), tol=0.01)
         rows, weights = np.flatnonzero(y * svm.f < LISTED_MARGIN), problem.rows.T @ svm.u
     pairs, _ = far_pairs(problem.rows * (weights / problem.roots), 0.0, FIRST_PAIRS)

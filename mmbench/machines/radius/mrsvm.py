@@ -31,7 +31,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-from mmbench.allowance import time_is_up
+from mmbench.allowance import no_time_for, time_is_up
 from mmbench.errors import Status
 from mmbench.machines.base.parameters import choice, parameter, positive
 from mmbench.machines.base.problem import BinaryModel
@@ -41,6 +41,7 @@ from mmbench.machines.radius.pairs import quotient
 from mmbench.machines.radius.rsvm import RadiusMachine, ScaledFeatures
 from mmbench.machines.svm import tolerance
 from mmbench.memory import TrainingSize
+from mmbench.solvers.clarabel_ import OPERATIONS_PER_PRODUCT
 from mmbench.solvers.cones import ConeProgram, solve_socp
 from mmbench.solvers.result import relative_gap
 
@@ -94,9 +95,13 @@ class MRSVM(RadiusMachine):
         value, bound, iterations = float(C.sum()) * (1.0 - b * b) / radius, 0.0, 0
         package = "ecos" if self.solver == "ecos" else "clarabel"
         w, u, route = np.zeros(rows.shape[1]), np.zeros(len(y)), "majority"
+        n, d = rows.shape
+        closed = False
         for _ in range(MAX_PROGRAMS):
+            if no_time_for(OPERATIONS_PER_PRODUCT * 0.5 * n * d * min(n, d)):
+                break
             unit = value
-            program, d = cone_program(rows, y, C, squares, unit), rows.shape[1]
+            program = cone_program(rows, y, C, squares, unit)
             found = solve_socp(program, package, float(np.clip(0.01 * tol, 1e-10, 1e-5)))
             iterations += found.iterations
             if np.isfinite(found.x).all() and np.isfinite(found.z).all():

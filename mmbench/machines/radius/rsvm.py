@@ -43,6 +43,7 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
+from mmbench.allowance import check_time
 from mmbench.errors import Status
 from mmbench.kernels.matrix import KernelLike
 from mmbench.machines.base.estimator import WeightedClassifier, row_weights
@@ -68,6 +69,9 @@ GRID = (0.1, 1.0, 10.0, 100.0, 1000.0)
 #: magnitude.
 ZERO_COEFFICIENT = 1e-6
 
+#: Operations per feature value, for the time limit: the scaling passes over all values six times.
+OPERATIONS_PER_VALUE = 300.0
+
 #: A feature is considered constant if its range is at most ROUNDING times its largest magnitude.
 ROUNDING = 16 * np.finfo(float).eps
 
@@ -82,6 +86,7 @@ class ScaledFeatures:
     def __init__(self, problem: BinaryProblem):
         self.linear = problem.kernel.name == "linear"
         rows = np.asarray(problem.X if self.linear else problem.gram, dtype=np.float64)
+        check_time(OPERATIONS_PER_VALUE * rows.size)
         self.origin = rows.mean(axis=0)
         self.rows = rows - self.origin
         constant = np.ptp(rows, axis=0) <= ROUNDING * np.abs(rows).max(axis=0)
