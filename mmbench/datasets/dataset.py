@@ -40,7 +40,7 @@ Scalar = str | float | int | None
 TASK, SUITE = "openml_task", "openml_suite"
 #: Kinds of sources that are not files, each the word before the colon in `DatasetRef.path`.
 SOURCES = ("openml", TASK, SUITE, "sklearn")
-#: Preprocessing steps as pairs (name, argument), for example ``(("divide", 255), ("pca", 80))``. The
+#: Preprocessing steps as pairs (name, argument), such as ``(("divide", 255), ("pca", 80))``. The
 #: argument of an import path is a tuple of pairs (parameter, value).
 Steps = tuple[tuple[str, Scalar | tuple[Any, ...]], ...]
 

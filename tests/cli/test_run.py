@@ -15,6 +15,7 @@ from mmbench.cli.app import app
 from mmbench.commands import run as launch
 from mmbench.commands.options import Options
 from mmbench.resources import CONFIGS, REFERENCE
+from mmbench.results.folder import read_reference
 
 pytestmark = pytest.mark.usefixtures("one_process")
 
@@ -188,32 +189,22 @@ def test_dry_run_states_the_detectable_difference_by_the_reference_splits(tmp_pa
     ).stdout.splitlines()
     (k,) = [k for k, line in enumerate(lines) if "detectable difference" in line]
     assert "power 0.8; variances of the reference table" in lines[k]
-    splits = mmbench.load(REFERENCE / "quickstart")
-    wdbc = splits[splits.dataset == "wdbc"].pivot_table("accuracy_pct", "fold", "machine")
-    sizes = []
-    for name in ("rmm", "mmrm"):
-        variance, share = wdbc[name].sub(wdbc.svm).var(), 1 - wdbc[[name, "svm"]].mean() / 100
-        # without counts per row: as if the errors of both machines were independent
-        apart = share[name] * (1 - share.svm) + share.svm * (1 - share[name])
-        of_rows, f = 1e4 * apart / 569, 0.8  # f is the fraction of training rows
-        base, resampled = of_rows + variance / 5, variance * (1 / 5 + 1 / 4)
-        whole = max(base, min(base + f * variance, resampled))
-        df = 4 * (whole / max(variance / 5, whole - of_rows)) ** 2
-        sizes.append((student(df).ppf(0.975) + normal().ppf(0.8)) * np.sqrt(whole))
+    pairs = read_reference(REFERENCE / "quickstart").stored_pairs
+    pairs = pairs[(pairs.dataset == "wdbc") & (pairs.machine_a == "svm")]
+    sizes = (student(pairs.df).ppf(0.975) + normal().ppf(0.8)) * pairs.se
     low, high = (f"{size:.2g}" for size in sorted(sizes))
     assert lines[k + 1] == f"  wdbc: {low} to {high} % (5 splits)"
 
 
 def test_dry_run_bounds_the_detectable_difference_on_an_official_test_part(tmp_path: Path):
-    """n rows find a difference of z sqrt(share of rows with one error / n); errors independent."""
+    """The standard error is that of McNemar's test, stored with the reference."""
     lines = run(CONFIGS / "usps_rbf.yaml", "--dry-run", "--results", str(tmp_path)).stdout
     lines = lines.splitlines()
     (k,) = [k for k, line in enumerate(lines) if "detectable difference" in line]
-    errors = 100 - mmbench.load(REFERENCE / "usps_rbf").set_index("machine").accuracy_pct
-    other = errors.drop("svm")
-    share = (other * (100 - errors.svm) + errors.svm * (100 - other)) / 1e4
+    pairs = read_reference(REFERENCE / "usps_rbf").stored_pairs
+    se = pairs[pairs.machine_a == "svm"].se
     z = 1.959964 + 0.841621
-    ends = dict.fromkeys(f"{100 * z * np.sqrt(s / 2007):.2g}" for s in (share.min(), share.max()))
+    ends = dict.fromkeys(f"{z * end:.2g}" for end in (se.min(), se.max()))
     assert lines[k + 1] == f"  usps: {' to '.join(ends)} % (2007 test rows)"
 
 
