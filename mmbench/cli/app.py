@@ -356,11 +356,13 @@ def export(
     bundle: Path | None = option(
         "FILE.zip", "Write a bundle with which other people check and repeat the experiments."
     ),
+    openml: bool = flag("--openml", "Write runs of OpenML tasks into the folder --output."),
+    store: Path = STORE,
 ) -> None:
     """Write stored records as a plain table, one row per split."""
     from mmbench.commands.outputs import export as write
 
-    text = write(results, fmt, output, predictions, say, bundle)
+    text = write(results, fmt, output, predictions, say, bundle, openml, store)
     echo(text, nl=output is not None or bundle is not None)
 
 

@@ -12,6 +12,7 @@ from pathlib import Path
 
 from mmbench.commands.bundle import put, write_bundle, write_folders
 from mmbench.commands.options import Say, parse_only
+from mmbench.datasets.fetch import Places
 from mmbench.errors import UserError, did_you_mean, extra
 from mmbench.jobs.store import CONFIG, RecordStore
 from mmbench.results import load
@@ -309,6 +310,8 @@ def export(
     predictions: bool = False,
     say: Say = silent,
     bundle: str | Path | None = None,
+    openml: bool = False,
+    store: str | Path = "datasets",
 ) -> str:
     """Write the records of results folders to a file, or return them as CSV text.
 
@@ -333,6 +336,11 @@ def export(
     bundle : path, optional
         Zip file to write in place of `output`, with everything that other people need to read,
         check and repeat the experiments.
+    openml : bool
+        Whether to write the results of OpenML tasks into the folder `output`, as runs that
+        openml-python reads.
+    store : path
+        Folder of data files, which contains the splits of OpenML tasks.
 
     Raises
     ------
@@ -342,8 +350,17 @@ def export(
     if bundle is not None:
         if output is not None or fmt is not None or predictions:
             raise UserError("--bundle takes no --output, --format or --predictions")
+        if openml:
+            raise UserError("give only one of --bundle and --openml")
         return write_bundle(read_results(_paths(results), say=say), Path(bundle))
     output = None if output is None else Path(output)
+    if openml:
+        from mmbench.commands.openml_runs import write_runs
+
+        if output is None or fmt is not None or predictions:
+            raise UserError("--openml needs --output FOLDER, without --format and --predictions")
+        found = read_results(_paths(results), say=say)
+        return write_runs(found, output, Places(Path(store)))
     if output is not None and output.is_dir():
         return write_folders(read_results(_paths(results), say=say), output)
     fmt = _format(output, fmt, EXPORT_FORMATS)

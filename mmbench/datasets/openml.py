@@ -12,7 +12,7 @@ import json
 import re
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -29,6 +29,9 @@ from mmbench.datasets.fetch.sources import (
     of_openml,
 )
 from mmbench.errors import converted
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 FOLDER = "openml"
 #: Beginning of a Parquet file.
@@ -153,6 +156,16 @@ def read_splits(path: Path) -> list[Rows]:
     Row numbers refer to the data set's file and count from 0. Raises ValueError if the file has
     another format.
     """
+    splits = []
+    for _, part in read_split_table(path).groupby(["repeat", "fold"]):
+        rows = part["rowid"].to_numpy(np.intp)
+        train, test = (np.sort(rows[part["type"] == word]) for word in ("TRAIN", "TEST"))
+        splits.append((train, test))
+    return splits
+
+
+def read_split_table(path: Path) -> "pd.DataFrame":
+    """Return a file of splits as a frame with the columns type, rowid, repeat and fold."""
     import pandas as pd
 
     # the general reader of ARFF files takes four seconds for a million lines
@@ -163,12 +176,7 @@ def read_splits(path: Path) -> list[Rows]:
     frame = pd.read_csv(io.StringIO("".join(body)), names=names)
     if frame.empty or frame["rowid"].dtype.kind != "i" or frame["rowid"].min() < 0:
         raise ValueError("the splits have no row numbers")
-    splits = []
-    for _, part in frame.groupby(["repeat", "fold"]):
-        rows = part["rowid"].to_numpy(np.intp)
-        train, test = (np.sort(rows[part["type"] == word]) for word in ("TRAIN", "TEST"))
-        splits.append((train, test))
-    return splits
+    return frame
 
 
 def _stored(name: str, places: Places) -> Iterator[tuple[Path, Any]]:
