@@ -156,8 +156,8 @@ class Table:
         return int(m)
 
     def order(self) -> tuple[int, ...]:
-        """Return the numbers of published differences between two machines above the noise level,
-        of those with the same sign here, and of those that are also above the noise level here.
+        """Return three numbers: published differences between two machines above the noise
+        level, differences with the same sign here, and differences above the noise level here, too.
         """
         return differences(self.cells)
 

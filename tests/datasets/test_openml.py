@@ -13,7 +13,7 @@ from helpers.data_server import HTML, DataServer, files_in
 import mmbench
 from mmbench.commands.dry_run import dry_run
 from mmbench.commands.outputs import export
-from mmbench.config.read import config_of, load_config
+from mmbench.config.read import load_config
 from mmbench.datasets import DatasetRef, dataset_hash, load_dataset
 from mmbench.errors import UserError
 
