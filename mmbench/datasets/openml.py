@@ -1,14 +1,10 @@
 """Data sets, tasks and suites of OpenML, searched in the store, in a mirror and on the server.
 
-A task is a data set with a target and with splits. A suite is a list of tasks.
+A task is a data set with a target and splits; a suite is a list of tasks. Files of the store:
 
-Files of the store, NUMBER being the number on OpenML:
-
-- ``openml/NUMBER.arff`` or ``openml/NUMBER.parquet``: data set, with the default target and the
-  columns that are no features in ``openml/NUMBER.json``.
-- ``openml/task_NUMBER.arff``: splits of a task, with data set and target in
-  ``openml/task_NUMBER.json``.
-- ``openml/suite_NUMBER.json``: tasks of a suite.
+    openml/NUMBER.arff or .parquet   data set; default target and non-features in NUMBER.json
+    openml/task_NUMBER.arff          splits of a task; data set and target in task_NUMBER.json
+    openml/suite_NUMBER.json         tasks of a suite
 """
 
 import io

@@ -14,7 +14,7 @@ from helpers.data_server import HTML, DataServer, files_in
 import mmbench
 from mmbench.commands.dry_run import dry_run
 from mmbench.commands.outputs import export
-from mmbench.config.read import config_of, load_config
+from mmbench.config.read import load_config
 from mmbench.datasets import DatasetRef, dataset_hash, load_dataset
 from mmbench.errors import UserError
 
@@ -152,21 +152,6 @@ def test_a_damaged_description_of_a_mirror_is_one_line(tmp_path: Path, name: str
     kind = f"openml_{name}".rpartition("_")[0]
     with pytest.raises(UserError, match=rf"^{kind}:31: .*{name}\.json"):
         dry_run(config(**{kind: 31}), tmp_path, store=tmp_path / "store", mirror=str(tmp_path))
-
-
-@pytest.mark.parametrize(
-    ("entry", "reason"),
-    [
-        ({"openml_task": 31, "openml": 7}, "give only one of openml and openml_task"),
-        ({"openml_task": 31, "target": "x"}, "the task defines target; remove target"),
-        ({"openml_task": 0}, "greater than or equal to 1"),
-        ({"openml_suite": 99, "target": "x"}, "the task defines target; remove target"),
-        ({"openml_suite": 99, "name": "cc"}, "a suite has several data sets; remove name"),
-    ],
-)
-def test_keys_that_contradict_a_task_are_refused(entry: dict, reason: str):
-    with pytest.raises(UserError, match=reason):
-        config_of(config(**entry), Path("c.yaml"))
 
 
 def test_an_experiment_runs_the_splits_of_a_task(task: DataServer, store: Path, tmp_path: Path):
