@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterator, Mapping, Sequence
+from operator import methodcaller
 from pathlib import Path
 from typing import Any
 from xml.etree import ElementTree as ET
@@ -37,10 +38,9 @@ def write_runs(experiments: Sequence[Results], target: Path, places: Places) -> 
         for task_id, name, records in _runs(one):
             folder = target / one.name / f"task_{task_id}" / name
             for file, text in _files(one, task_id, name, records, places).items():
-                content = text.encode()
                 with converted(f"{folder}: cannot be written", OSError):
                     folder.mkdir(parents=True, exist_ok=True)
-                    write_output(folder / file, lambda f, content=content: f.write(content))
+                    write_output(folder / file, methodcaller("write", text.encode()))
             count += 1
     if not count:
         raise UserError("--openml: the results contain no finished jobs of an OpenML task")
@@ -116,11 +116,11 @@ def _description(
         _add(setting, "name", name)
         _add(setting, "value", value)
     output = _add(run, "output_data")
-    for (repeat, fold), value in sorted(accuracies.items()):
+    for (repeat, fold), accuracy in sorted(accuracies.items()):
         evaluation = _add(output, "evaluation")
         evaluation.attrib |= {"repeat": str(repeat), "fold": str(fold)}
         _add(evaluation, "name", "predictive_accuracy")
-        _add(evaluation, "value", str(value))
+        _add(evaluation, "value", str(accuracy))
     return ET.tostring(run, "unicode")
 
 
