@@ -112,8 +112,7 @@ def easy(
     from mmbench.commands.outputs import TableText, figure, table
 
     given = options_of(results, options)
-    labels = isinstance(target, tuple) or not is_hashable(target)
-    if labels and target is not None and not isinstance(data, str | Path):
+    if not (target is None or isinstance(data, str | Path) or is_hashable(target)):
         data, target = _labelled(data, target)
     frame: Any = data if isinstance(data, str | Path) else as_pandas(data)
     problem = ""

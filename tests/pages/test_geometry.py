@@ -23,7 +23,7 @@ def test_the_page_follows_from_the_stored_quantities():
 def test_all_machines_have_all_splits(frame):
     counts = frame.groupby(geometry.CELL).size()
     assert (counts == 5).all()
-    assert len(counts) == 6 * (16 + 12)
+    assert len(counts) == 6 * (17 + 13)
 
 
 def test_correlations_are_spearman_s_of_the_machines_with_a_value(frame):

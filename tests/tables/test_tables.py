@@ -582,6 +582,8 @@ def test_a_table_without_numbers_of_splits_states_the_known_ones(quickstart, ste
 def test_a_comparison_without_numbers_of_splits_names_its_test(tmp_path) -> None:
     folder = tmp_path / "usps_rbf"
     shutil.copytree(resources.REFERENCE / "usps_rbf", folder)
+    for name in ("rows.csv.gz", "pairs.csv.gz"):
+        (folder / name).unlink()
     text = table(folder, layout="comparison")
     pd.read_csv(folder / "table.csv").assign(n="").to_csv(folder / "table.csv", index=False)
     assert table(folder, layout="comparison") == text
