@@ -85,6 +85,7 @@ html_static_path = ["_static"]
 html_favicon = "_static/favicon.svg"
 html_css_files = ["mmbench.css"]
 html_js_files = ["mmbench.js", "sliders.js"]
+html_search_scorer = str(HERE / "_ext" / "scorer.js")  # an absolute path is needed
 # without a default mode, the theme logs a warning
 html_context = {"default_mode": "auto"}
 html_show_sourcelink = False

@@ -1,19 +1,22 @@
 """Limits on the time, the memory and the BLAS threads of a computation.
 
-The function `within` sets the limits of a ``with`` block. A solver calls `time_is_up` between
-iterations, and returns its best solution if the time limit is reached. A new thread does not
-inherit the limits. The function `delayed` passes the limits to threads of joblib.
+`within` sets the limits of a ``with`` block. A solver calls `time_is_up` between iterations, and
+returns its best solution. New threads do not inherit the limits; `delayed` passes them to joblib's.
 """
 
+import logging
 import math
 import time
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
 from contextvars import ContextVar
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cache, partial
 from threading import Lock
 from typing import Any
+
+#: Seconds between two progress messages of a training; see `time_is_up`.
+MESSAGE_SECONDS = 10.0
 
 
 class OutOfTime(Exception):
@@ -57,8 +60,12 @@ class Allowance:
     end: float = math.inf
     #: Maximum private resident memory of this process, in bytes.
     memory: float = math.inf
-    #: Whether `time_is_up` has returned True, so that a solver stopped early.
+    #: Whether `time_is_up` or `no_time_for` has returned True, so that a solver stopped early.
     exceeded: bool = False
+    #: Name of the training in progress messages; without a name, there are no messages.
+    name: str = ""
+    #: Time of the next progress message on the clock `time.monotonic`, in seconds.
+    next_message: float = field(default_factory=lambda: time.monotonic() + MESSAGE_SECONDS)
 
     @property
     def seconds(self) -> float:
@@ -70,7 +77,7 @@ class Allowance:
 
     def __setstate__(self, state: tuple[float, float]) -> None:
         seconds, self.memory = state
-        self.end, self.exceeded = time.monotonic() + seconds, False
+        self.__init__(time.monotonic() + seconds, self.memory)  # type: ignore[misc]
 
 
 _NO_LIMIT = Allowance()
@@ -109,25 +116,60 @@ def time_left() -> float:
     return _current.get().seconds
 
 
-def time_is_up() -> bool:
-    """Return whether the time limit is reached (a call takes about 0.3 microseconds)."""
-    allowance = _current.get()
-    if time.monotonic() < allowance.end:
+def time_is_up(**state: float) -> bool:
+    """Return whether the time limit is reached (a call takes about 0.3 microseconds).
+
+    Also True after a computation for which `no_time_for` has left no time. Every MESSAGE_SECONDS,
+    the name and the `state` of the training are logged, for example ``iterations=7, gap=0.1``.
+    """
+    allowance, now = _current.get(), time.monotonic()
+    if allowance.name and now >= allowance.next_message:
+        allowance.next_message = now + MESSAGE_SECONDS
+        text = "".join(f", {name} {value:.3g}" for name, value in state.items())
+        logging.getLogger("mmbench").info("%s: training%s", allowance.name, text)
+    if not allowance.exceeded and now < allowance.end:
         return False
     allowance.exceeded = True
     return True
 
 
-#: Number of arithmetic operations per second that a fast core does not exceed.
-FASTEST = 1e11
 #: Computations with fewer operations are never refused.
 BRIEF = 1e8
+#: Order and number of the matrix products that measure the speed of this computer.
+MEASURED_ORDER, MEASURED_PRODUCTS = 512, 6
+
+
+@cache
+def _speed() -> float:
+    """Measure how many multiplications of a matrix product BLAS does per CPU second."""
+    import numpy as np
+
+    matrix = np.ones((MEASURED_ORDER, MEASURED_ORDER))
+    with ONE_BLAS_THREAD:
+        started = time.thread_time()
+        for _ in range(MEASURED_PRODUCTS):
+            matrix @ matrix
+        # the clock of Windows has steps of 0.016 seconds
+        seconds = max(time.thread_time() - started, 0.016)
+    return MEASURED_PRODUCTS * MEASURED_ORDER**3 / seconds
+
+
+def no_time_for(operations: float) -> bool:
+    """Return whether a computation that cannot be interrupted would end after the time limit.
+
+    A computation of n operations takes as long as n multiplications of a matrix product.
+    """
+    if operations <= BRIEF or math.isinf(time_left()):
+        return False
+    threads = max((library.num_threads or 1 for library in blas().lib_controllers), default=1)
+    refused = operations / (threads * _speed()) > time_left()
+    _current.get().exceeded |= refused
+    return refused
 
 
 def check_time(operations: float) -> None:
-    """Raise NoTimeLeft if a computation would end after the time limit even on a fast core."""
-    if operations > BRIEF and operations / FASTEST > time_left():
-        _current.get().exceeded = True
+    """Raise NoTimeLeft if a computation would end after the time limit; see `no_time_for`."""
+    if no_time_for(operations):
         raise NoTimeLeft
 
 
@@ -151,10 +193,9 @@ def _call_within(allowance: Allowance, function: Callable, *args: Any, **kwargs:
 class Shared:
     """A process-wide setting that several threads may change and restore at the same time.
 
-    The first thread that enters the ``with`` block enters the context manager that `make` returns,
-    and the last thread that leaves the block leaves this context manager. Separate context managers
-    would not restore the original setting: the second thread would save the setting that the first
-    thread has changed, and restore it when it leaves last.
+    The first thread that enters the ``with`` block enters the context manager of `make`, and the
+    last one leaves it. With one context manager per thread, the second thread would save the
+    changed setting, and restore it last.
     """
 
     def __init__(self, make: Callable[[], AbstractContextManager]):
@@ -173,8 +214,8 @@ class Shared:
                 self._setting.close()
 
 
-#: BLAS uses several threads if the largest pair of classes has at least this number of rows. On 200
-#: rows, the training of an MMRM takes forty times as long with two BLAS threads as with one thread.
+#: BLAS uses several threads for pairs of at least this number of rows. On 200 rows, an MMRM takes
+#: forty times as long with two threads as with one.
 BLAS_THREADS_FROM_ROWS = 1000
 
 

@@ -1,11 +1,8 @@
 """The decorators `compiled` and `compiled_inside`: `njit` of Numba with fixed options.
 
-Numba reads its environment variables when it is imported. The import fails if NUMBA_NUM_THREADS is
-not a positive integer. Numba needs a writable cache folder when a cached function is declared, and
-free disk space when the function is called. This module corrects the environment variables of Numba
-before it imports Numba.
-
-If Numba is not installed, the decorators return functions that Python interprets.
+Before it imports Numba, this module corrects environment variables: the import fails if
+NUMBA_NUM_THREADS is not a positive integer, and cached functions need a writable folder with free
+space. Without Numba, the functions are interpreted by Python.
 """
 
 import os

@@ -29,9 +29,8 @@ ADVICE = (
     "default solvers, or, on sparse rows with kernel 'linear', LSSVM"
 )
 
-#: Upper bound on the memory of reference solvers, in Gram matrices. For example, the solver of a
-#: linear program stores a factorization and two copies of the dense constraint matrix, in a sparse
-#: format with 12 bytes per number.
+#: Upper bound on the memory of reference solvers, in Gram matrices: a linear program has a
+#: factorization and two copies of the dense matrix in a sparse format, 12 bytes per number.
 REFERENCE_GRAMS = 12
 
 #: Workspace of a training that stores no Gram matrix, in floats per row, and number of copies of

@@ -14,11 +14,8 @@ A package declares its additions as entry points in its ``pyproject.toml``::
     [project.entry-points."mmbench.cards"]
     mypackage = "mypackage.cards"      # a package with files NAME.yaml
 
-The module of an entry point is imported when the entry point is first used.
-
-A configuration can also name a classifier or a transformer by its import path. Modules in the
-folders `FOLDERS` are found only while a named module is imported, so that no other import runs a
-file in these folders.
+Modules are imported at first use. A configuration may also name a classifier or transformer by its
+import path; the folders `FOLDERS` are on the import path only for the import of a named module.
 """
 
 import sys
@@ -41,10 +38,9 @@ FOLDERS: list[str] = []
 def with_plugins(kind: str, own: Mapping[str, Any]) -> dict[str, Any]:
     """Return the machines, cards, layouts or figures of mmbench and of installed packages.
 
-    The argument `kind` is "machines", "cards", "layouts" or "figures". The argument `own` maps the
-    names of mmbench's items of this kind to their values. For an item of another package, the value
-    is a string ``module`` or ``module:attribute``. An item of another package is ignored with a
-    warning if its name is already taken.
+    `own` maps the names of mmbench's items of this `kind` to their values. An item of another
+    package is a string ``module`` or ``module:attribute``, and is ignored with a warning if its
+    name is taken.
     """
     found = dict(own)
     for entry in entry_points(group=f"mmbench.{kind}"):
@@ -115,10 +111,9 @@ def in_declared_types(params: Mapping[str, Any], defaults: Mapping[str, Any]) ->
 def estimator_maker(path: str, methods: Sequence[str], kind: str) -> Callable[..., Any]:
     """Return the class or factory function at ``module:name``, which creates estimators.
 
-    A class must have the methods `methods`. A function is called to find out what it returns.
-    Therefore, functions of Python, mmbench and installed packages are accepted only if their return
-    annotation is such a class. Raises UserError with the name `kind` of such an estimator if the
-    object is not accepted.
+    A class must have the methods `methods`. A function is called to find out what it returns;
+    therefore functions of Python, mmbench and installed packages need a return annotation of such a
+    class. Raises UserError, with the name `kind`, if the object is not accepted.
     """
     make = imported(path)
 

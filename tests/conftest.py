@@ -5,14 +5,14 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
 
 import pytest
-from helpers.serial_executor import SerialExecutor
+from helpers.serial_executor import no_processes
 from hypothesis import Phase, settings
 
-from mmbench.commands import run as launch
 from mmbench.datasets import load_dataset
 
 # Processes of the tests share compiled modules, as they share what Numba compiles.
@@ -67,10 +67,7 @@ def real_data(mirror, tmp_path_factory):
 
 
 @pytest.fixture
-def one_process(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Let commands run their jobs in the process of the tests.
-
-    A worker imports for two CPU seconds before its first job. Tests of processes, limits and
-    interrupts start some; those of what a run plans, says and stores need none.
-    """
-    monkeypatch.setattr(launch, "executor_for", lambda *_: SerialExecutor())
+def one_process() -> Iterator[None]:
+    """Let commands run their jobs in the process of the tests."""
+    with no_processes():
+        yield

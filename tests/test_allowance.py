@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import pickle
+import re
 
 from joblib import Parallel
+from sklearn.datasets import load_iris
 
 from mmbench.allowance import (
     Allowance,
@@ -15,6 +17,7 @@ from mmbench.allowance import (
     time_left,
     within,
 )
+from mmbench.machines import MMRM
 
 
 def test_without_an_allowance_nothing_ends():
@@ -36,6 +39,15 @@ def test_it_is_known_who_was_told_to_end():
     with within(allowed(0.0)) as silent:
         pass
     assert not silent.exceeded
+
+
+def test_a_long_training_tells_its_state_every_few_seconds(caplog, monkeypatch):
+    monkeypatch.setattr("mmbench.allowance.MESSAGE_SECONDS", 0.0)
+    X, y = load_iris(return_X_y=True)
+    with caplog.at_level("INFO", "mmbench"):
+        MMRM(solver="interior").fit(X[50:], y[50:])
+    told = re.compile(r"MMRM on classes 1/2: training, iterations 3, gap 0\.\d+, violation \d+")
+    assert any(map(told.match, caplog.messages))
 
 
 def test_threads_have_the_allowance_of_their_caller():

@@ -5,9 +5,11 @@ from __future__ import annotations
 import subprocess
 import sys
 import tracemalloc
+from pathlib import Path
 
 import numpy as np
 import pytest
+import yaml
 from scipy import sparse
 from sklearn.base import clone
 from sklearn.datasets import load_digits
@@ -77,61 +79,12 @@ def peak_of(call):
     return peak
 
 
-ROWS, MANY, WIDE = (700, 8), (2000, 40), (700, 400)
-#: Machine, kernel, rows and features, whether rows have weights, parameters. The parameters are
-#: chosen such that most rows are support vectors.
-TRAININGS = [
-    ("svm", "poly", ROWS, False, {"C": 100.0}),
-    ("svm", "linear", MANY, True, {}),
-    ("svm", "linear", WIDE, False, {}),
-    ("svm", "rbf", (2000, 20), False, {"cache_size": 16}),
-    ("rmm", "poly", ROWS, True, {"C": 100.0}),
-    ("rmm", "poly", (2000, 20), False, {"cache_size": 16}),
-    ("rmm", "linear", MANY, True, {}),
-    ("sigma_svm", "rbf", ROWS, False, {"D": 0.9}),
-    ("sigma_svm", "rbf", ROWS, True, {}),
-    ("sigma_svm", "linear", MANY, True, {}),
-    ("sigma_svm", "linear", WIDE, False, {}),
-    ("ldm", "rbf", ROWS, True, {}),
-    ("ldm", "linear", MANY, False, {}),
-    ("ldm", "linear", WIDE, False, {}),
-    ("klda", "rbf", ROWS, False, {}),
-    ("klda", "rbf", ROWS, True, {}),
-    ("klda", "linear", MANY, True, {}),
-    ("mmrm", "rbf", ROWS, False, {"C": 10.0}),
-    ("mmrm", "linear", MANY, False, {}),
-    ("mamc", "rbf", ROWS, True, {}),
-    ("mamc", "rbf", (2000, 8), False, {}),
-    ("mamc", "linear", MANY, False, {}),
-    ("lssvm", "rbf", ROWS, False, {}),
-    ("lssvm", "rbf", ROWS, True, {"reading": "empirical"}),
-    ("lssvm", "rbf", ROWS, False, {"reading": "empirical", "class_weight": "balanced"}),
-    ("lssvm", "linear", MANY, False, {}),
-    ("lssvm", "linear", MANY, True, {"reading": "empirical"}),
-    ("lda", "rbf", ROWS, False, {}),
-    ("lda", "linear", WIDE, False, {}),
-    ("mpm", "rbf", ROWS, False, {"ridge": 0}),
-    ("mpm", "linear", MANY, False, {}),
-    ("mempm", "rbf", ROWS, False, {}),
-    ("m4", "rbf", ROWS, False, {}),
-    ("m4", "rbf", ROWS, True, {}),
-    ("m4", "rbf", ROWS, False, {"nu": 0.5}),
-    ("m4", "linear", MANY, True, {}),
-    ("m4", "linear", WIDE, False, {}),
-    ("m4", "linear", (8000, 40), False, {}),
-    ("fsvm", "rbf", ROWS, True, {}),
-    ("fsvm", "linear", MANY, False, {}),
-    ("fsvm", "linear", WIDE, False, {}),
-    ("rsvm_plus", "rbf", ROWS, True, {}),
-    ("rsvm_plus", "linear", MANY, True, {}),
-    ("rsvm_mu_plus", "linear", MANY, False, {}),
-]
+CASES = yaml.safe_load(Path(__file__).with_name("memory.yaml").read_text("utf-8"))
 
 
-@pytest.mark.parametrize(("name", "kernel", "shape", "weighted", "params"), TRAININGS, ids=str)
-def test_a_training_needs_at_most_the_stated_memory_and_a_third(
-    name, kernel, shape, weighted, params
-):
+@pytest.mark.parametrize("case", CASES["traced"], ids=str)
+def test_a_training_needs_at_most_the_stated_memory_and_a_third(case):
+    name, kernel, shape, params, *weighted = case
     random = np.random.RandomState(0)
     X = random.normal(size=shape)
     y = np.where(X[:, 0] + random.normal(size=len(X)) > 0, 1.0, -1.0)
@@ -142,22 +95,12 @@ def test_a_training_needs_at_most_the_stated_memory_and_a_third(
     small = None if weights is None else weights[few]
     machine.train(BinaryProblem(X[few], y[few], values, weights=small))  # compiles and imports
     peak = peak_of(lambda: machine.train(BinaryProblem(X, y, values, weights=weights)))
-    stated = machine.bytes_needed(TrainingSize(*shape, weighted=weighted))
+    stated = machine.bytes_needed(TrainingSize(*shape, weighted=bool(weighted)))
     assert peak <= stated < 3 * peak + 1e6
 
 
-#: Machines whose solvers are not written in Python: their arrays are not traced.
-NATIVE = [
-    ("mrsvm", "rbf", ROWS, {}),
-    ("mrsvm", "linear", (10_000, 40), {}),
-    ("m4", "rbf", ROWS, {"solver": "clarabel"}),
-    ("m4", "linear", (10_000, 40), {"A": 1.0}),
-    ("svm", "rbf", ROWS, {"solver": "reference"}),
-    ("rmm", "rbf", ROWS, {"solver": "reference"}),
-    ("sigma_svm", "rbf", ROWS, {"solver": "reference"}),
-    ("mmrm", "rbf", (500, 8), {"solver": "reference"}),
-]
 PROGRAM = """
+import os
 import re
 import sys
 from pathlib import Path
@@ -165,23 +108,34 @@ import numpy as np
 from mmbench.kernels import Kernel
 from mmbench.machines import make_machine
 from mmbench.machines.base import BinaryProblem
-name, kernel, shape, params = eval(sys.argv[1])
+cases = eval(sys.argv[1])
+while os.fork():  # a process per case, which has its own peak and no imports to do
+    os.wait()
+    cases.pop(0)
+    if not cases:
+        sys.exit()
+name, kernel, shape, params = cases[0]
 X = np.random.RandomState(0).normal(size=shape)
 y = np.where(X[:, 0] + np.random.RandomState(1).normal(size=len(X)) > 0, 1.0, -1.0)
 machine = make_machine(name, kernel=kernel, gamma=0.2, tol=1e-3, **params)
 for n in (60, len(X)):
     machine.train(BinaryProblem(X[:n], y[:n], Kernel(kernel, gamma=0.2)))
-    print(re.search(r"VmHWM:\\s*(\\d+)", Path("/proc/self/status").read_text())[1])
+    print(re.search(r"VmHWM:\\s*(\\d+)", Path("/proc/self/status").read_text())[1], flush=True)
 """
 
 
+@pytest.fixture(scope="module")
+def native_peaks():
+    """The peaks of the cases in bytes, beyond those of a training with few rows."""
+    command = [sys.executable, "-W", "ignore", "-c", PROGRAM, repr(CASES["native"])]
+    values = [*map(int, subprocess.check_output(command, text=True).split())]
+    return [1024 * (after - before) for before, after in zip(*[iter(values)] * 2, strict=True)]
+
+
 @pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")
-@pytest.mark.parametrize("case", NATIVE, ids=str)
-def test_a_native_solver_needs_at_most_the_stated_memory_and_a_third(case):
-    name, kernel, shape, params = case
-    command = [sys.executable, "-W", "ignore", "-c", PROGRAM, repr(case)]
-    before, after = subprocess.check_output(command, text=True).split()
-    peak = 1024 * (int(after) - int(before))
+@pytest.mark.parametrize(("k", "case"), enumerate(CASES["native"]), ids=str)
+def test_a_native_solver_needs_at_most_the_stated_memory_and_a_third(k, case, native_peaks):
+    (name, kernel, shape, params), peak = case, native_peaks[k]
     stated = make_machine(name, kernel=kernel, **params).bytes_needed(TrainingSize(*shape))
     assert peak <= stated < 3 * peak
 

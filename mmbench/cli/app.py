@@ -1,12 +1,14 @@
 """The commands of the command line, with their options and their printed output.
 
-The exit code is 0 if all jobs are done. The exit code is 1 if a job failed, if a machine did not
-pass a check, if a data set could not be fetched or verified, or if two results differ. The results
-of finished jobs are stored even if other jobs failed. If the user's input is not valid, the exit
-code is 2, and a message of one line states the reason. The exit code is 3 if two results have no
-cell that can be compared, and 130 if the user interrupted the command.
-Each command imports its modules when the command is called, so that ``mmbench --help`` does not
-wait for the import of scikit-learn.
+    exit code   meaning
+    0           all jobs are done
+    1           a job, check, download or verification failed, or two results differ
+    2           invalid input; a message of one line states the reason
+    3           two results have no cell that can be compared
+    130         interrupted by the user
+
+Results of finished jobs are stored in any case. Each command imports its modules when it is called,
+so that ``mmbench --help`` does not wait for scikit-learn.
 """
 
 import errno
@@ -354,11 +356,13 @@ def export(
     bundle: Path | None = option(
         "FILE.zip", "Write a bundle with which other people check and repeat the experiments."
     ),
+    openml: bool = flag("--openml", "Write runs of OpenML tasks into the folder --output."),
+    store: Path = STORE,
 ) -> None:
     """Write stored records as a plain table, one row per split."""
     from mmbench.commands.outputs import export as write
 
-    text = write(results, fmt, output, predictions, say, bundle)
+    text = write(results, fmt, output, predictions, say, bundle, openml, store)
     echo(text, nl=output is not None or bundle is not None)
 
 

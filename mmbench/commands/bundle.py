@@ -1,8 +1,7 @@
 """Write experiments as folders of frames, or as a bundle: one zip file for other people.
 
-A bundle contains a folder per experiment, and beside the folders the versions of the packages, the
-references as BibTeX, and a description as RO-Crate 1.2 (https://w3id.org/ro/crate/1.2). Equal
-results are written as equal bytes.
+Beside the folders, a bundle has the versions of packages, the references as BibTeX, and a
+description as RO-Crate 1.2 (https://w3id.org/ro/crate/1.2). Equal results give equal bytes.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""``mmbench check``: checks that each machine must pass, including the machines of other packages.
+"""``mmbench check``: checks that each machine must pass, including machines of other packages.
 
-The estimator checks of scikit-learn test the interface of a classifier. The checks of this module
-test whether a machine's certificates are valid, and whether grid search can use the machine.
+scikit-learn's estimator checks test the interface; the checks here test the certificates and the
+use in a grid search.
 """
 
 import warnings
@@ -104,11 +104,10 @@ CERTIFICATE_CHECKS = (_declared, _certified, _same_in_any_order, _same_by_path, 
 def check_machine(path: str) -> tuple[list[str], bool]:
     """Run all checks of a machine. Return a report, and whether all checks passed.
 
-    The report has one line per failed check, and a last line with the number of passed checks. The
-    argument `path` is the name of a machine, or a class as ``module.Class`` or ``module:Class``. A
-    class that is not a subclass of `PairwiseClassifier` has no certificates, so that only the
-    checks of scikit-learn are run. Raises UserError if the machine is unknown, or if the class
-    cannot be instantiated without arguments.
+    The report has one line per failed check, and the number of passed checks. `path` is the name of
+    a machine, or a class as ``module.Class`` or ``module:Class``. A class that is not a
+    `PairwiseClassifier` has no certificates; only the checks of scikit-learn are run. Raises
+    UserError if the machine is unknown or needs arguments.
     """
     cls = machine_class(import_path(path))
     certified = issubclass(cls, PairwiseClassifier)

@@ -21,9 +21,8 @@ class Outcome(NamedTuple):
 def summaries(store: str | Path, mirror: str | Path | None = None) -> list[tuple]:
     """Return a row of headings, then one row per data set: name, sizes, split rules and location.
 
-    The location of the data files is ``store`` or ``mirror``. For data that need no file, the
-    location is ``built in``. If the data files are damaged, the location is ``damaged``. For a data
-    set without data files on this computer, the location is ``-``. No file is downloaded.
+    The location is ``store`` or ``mirror``, ``built in`` for data that need no file, ``damaged``,
+    or ``-`` without files on this computer. No file is downloaded.
     """
     places = Places(Path(store), mirror, allow_network=False)
     rows: list[tuple] = [("name", "rows", "columns", "classes", "splits", "where")]

@@ -1,9 +1,4 @@
-"""``mmbench run --dry-run``: the jobs, numbers of trainings, memory and expected time of an
-experiment.
-
-All jobs with the same data set, kernel, machine, degree (of a polynomial kernel) and training size
-belong to one cell of the tables that ``mmbench table`` prints.
-"""
+"""``mmbench run --dry-run``: jobs, trainings, memory and expected time of an experiment."""
 
 from __future__ import annotations
 
@@ -204,10 +199,8 @@ def reference_seconds(folder: Path) -> dict[Key, float]:
 def sizes_of(job: Job, **places: Any) -> Sizes:
     """Return the numbers of rows and columns of the data of a job.
 
-    For a data set with a card (description file), the numbers are taken from the card, and data
-    files are not read. If the card does not state the number of training rows, all rows except test
-    rows are counted as training rows. Data without a card are read by `load_dataset` with the
-    arguments `places`.
+    They are taken from the card, if there is one; without a stated number of training rows, all
+    rows except test rows count. Other data are read by `load_dataset` with the arguments `places`.
     """
     counts, n_features, n_stored = _class_counts(job.dataset, **places)
     split, card, total = job.split, job.dataset.card, sum(counts)

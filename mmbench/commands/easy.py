@@ -112,7 +112,8 @@ def easy(
     from mmbench.commands.outputs import TableText, figure, table
 
     given = options_of(results, options)
-    if not (target is None or isinstance(data, str | Path) or is_hashable(target)):
+    labels = isinstance(target, tuple) or not is_hashable(target)
+    if labels and target is not None and not isinstance(data, str | Path):
         data, target = _labelled(data, target)
     frame: Any = data if isinstance(data, str | Path) else as_pandas(data)
     problem = ""
@@ -166,8 +167,11 @@ def _labelled(X: Any, y: Any) -> tuple[pd.DataFrame, str]:
         frame = X if hasattr(X, "columns") else pd.DataFrame(X)
         if len(frame) != len(y):
             raise ValueError(f"X has {len(frame)} rows, y has {len(y)} labels")
+        labels = getattr(y, "to_numpy", lambda: y)()
+        if (ndim := getattr(labels, "ndim", 1)) != 1:
+            raise ValueError(f"y has {ndim} dimensions; labels need one, as y.squeeze() has")
         name = next(n for n in ("label", "label_", "label__") if n not in frame.columns)
-        return frame.assign(**{name: getattr(y, "to_numpy", lambda: y)()}), name
+        return frame.assign(**{name: labels}), name
 
 
 def by_metric(metric: str) -> list[str]:
@@ -205,9 +209,7 @@ def findings(folder: Path) -> Iterator[str]:
         )
 
 
-def config_for(
-    path: Path, target: str | int | None, overrides: Iterable[str], every: bool, say: Say
-) -> Config:
+def config_for(path: Path, target: Any, overrides: Iterable[str], every: bool, say: Say) -> Config:
     """Return the configuration that `easy` runs, adapted to the class sizes of the data."""
     from mmbench.config.read import config_of
 

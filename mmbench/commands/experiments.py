@@ -1,8 +1,7 @@
 """Plan and run experiments.
 
-Configurations, options and data are checked before the first job runs, and before a file is written
-to the results folder. If the server of a data set cannot be reached, the jobs with this data set
-fail, and the other jobs run.
+Configurations, options and data are checked before the first job runs and before a file is written.
+If the server of a data set cannot be reached, only the jobs with this data set fail.
 """
 
 from __future__ import annotations
@@ -30,6 +29,7 @@ from mmbench.config.suites import with_tasks
 from mmbench.datasets import DatasetRef, load_dataset, split_at, split_slots
 from mmbench.datasets.fetch import NotAvailable, Places
 from mmbench.errors import SEVERITY, UserError, listed
+from mmbench.jobs.choice import choice_of
 from mmbench.jobs.job import Job
 from mmbench.jobs.limits import Limits
 from mmbench.jobs.planned import Plan
@@ -40,7 +40,7 @@ from mmbench.jobs.trial import faults, needs_trial
 from mmbench.machines import machine_class
 from mmbench.results.cells import MIN_VALUES
 from mmbench.running.local import LocalExecutor
-from mmbench.running.progress import SharedDisplay, TimeLeft, progress_for
+from mmbench.running.progress import TimeLeft, progress_for, seconds_of
 from mmbench.running.runner import EXIT_FAILED, Summary, run
 
 if TYPE_CHECKING:
@@ -117,11 +117,10 @@ def plan_experiments(
 ) -> list[PlannedExperiment]:
     """Return the experiments, each with the jobs that `options` select.
 
-    If `say` is given, the data sets are downloaded and checked, and `say` is called with warnings
-    about the data. If the server of a data set cannot be reached, the name of the data set is added
-    to the field `absent` of the experiment. If `say` is None, data sets with a card (description
-    file) are not read, except for trial fits (see `mmbench.jobs.trial`). Trial fits run on
-    `executor`, or by default in a new process.
+    If `say` is given, the data sets are downloaded and checked, and `say` is called with warnings;
+    data sets whose server cannot be reached are added to the field `absent`. Without `say`, data
+    sets with a card are not read, except for trial fits (`mmbench.jobs.trial`), which run on
+    `executor`, or in a new process.
     """
     configs = load_configs(given := as_list(experiments), options.set)
     # without the option `results`, an experiment given by its results folder continues there
@@ -345,7 +344,7 @@ def run_planned(
     shown: dict[str, Any] = {}
     if options.by_machine:
         display = progress_for(sum(not store.has(job.key) for job in experiment.jobs))
-        shown = {"progress": lambda total: SharedDisplay(display), "time_left": left}
+        shown = {"progress": lambda total: display, "shared": True, "time_left": left}
     for column in experiment.config.machines if options.by_machine else [None]:
         group = [job for job in experiment.jobs if column in (None, job.column)]
         if done.interrupted or not group:
@@ -400,9 +399,10 @@ def grid_ends(experiment: PlannedExperiment, store: RecordStore) -> list[str]:
     grids: dict[tuple[str, str], Job] = {}
     for job in experiment.jobs:
         record = store.find(job.key) if job.grid else None
-        chosen = (record or {}).get("selection", {}).get("params") or {}
-        for name, value in ((n, v) for one in as_list(chosen) for n, v in one.items()):
-            if name in dict(job.grid) and isinstance(value, int | float):
+        chosen = choice_of((record or {}).get("selection", {}))
+        for name, value in ((n, v) for one in chosen for n, v in one.items()):
+            axis = dict(job.grid).get(name, ())
+            if axis and all(isinstance(v, int | float) for v in (value, *axis)):
                 selections.setdefault((job.column, name), []).append(value)
                 grids[job.column, name] = job
     lines = []
@@ -453,5 +453,5 @@ def _line(jobs: Sequence[Job], store: RecordStore, plan: Plan) -> str:
     if not values:
         return f"{label}: {', '.join(dict.fromkeys(r['status'] for r in records)) or 'not run'}"
     failed = f", {len(jobs) - len(values)} failed" * (len(values) < len(jobs))
-    seconds = sum(sum(r["cpu_seconds"].values()) for r in records if is_done(r))
+    seconds = sum(seconds_of(r["cpu_seconds"]) for r in records if is_done(r))
     return f"{label}: {fmean(values):.1f} % correct, {seconds:.1f} CPU s{failed}"

@@ -1,9 +1,8 @@
 """``mmbench list``: names and descriptions of machines, data sets, layouts, figures and
 experiments.
 
-A machine is described by the first line of its docstring. A layout or figure of a plug-in is
-described by the first line of its module's docstring. Docstrings are read from the source files,
-since the import of all modules would take seconds.
+Descriptions are first lines of docstrings: of a machine's class, or of the module of a plug-in's
+layout or figure. They are read from the source files, since importing all modules takes seconds.
 """
 
 from __future__ import annotations

@@ -1,7 +1,6 @@
 """``mmbench merge``: collect the records of one experiment that was run in parts.
 
-Files of records are copied unchanged, with their seals and hashes. Records are only added, and each
-record is complete, so that an interrupted merge can be repeated.
+Record files are copied unchanged and only added, so that an interrupted merge can be repeated.
 """
 
 from __future__ import annotations

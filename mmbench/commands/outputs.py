@@ -12,11 +12,12 @@ from pathlib import Path
 
 from mmbench.commands.bundle import put, write_bundle, write_folders
 from mmbench.commands.options import Say, parse_only
+from mmbench.datasets.fetch import Places
 from mmbench.errors import UserError, did_you_mean, extra
 from mmbench.jobs.store import CONFIG, RecordStore
 from mmbench.results import load
 from mmbench.results.beside import beside, narrowed
-from mmbench.results.compare import Changes, Subject, Way, absent, joined
+from mmbench.results.compare import Changes, Subject, absent, joined
 from mmbench.results.compare import compare as compare_results
 from mmbench.results.folder import folders_in, read_reference, read_results
 from mmbench.results.frames import Results
@@ -116,7 +117,8 @@ def table(
     fmt, metrics = _format(output, fmt, TABLE_FORMATS), tuple(metrics)
     check_names(layout, metrics)
     read = _side_by_side(results, mix, say, include_failed)
-    read = [narrowed(one, _wanted(one, only)) for one in read]
+    if only:
+        read = [narrowed(one, _wanted(one, only)) for one in read]
     text = draw_tables(read, fmt, layout, say, metrics, bold, block, caption)
     if output is not None:
         put(output, lambda file: file.write(text.encode()), "cannot write the table")
@@ -222,28 +224,28 @@ def _read_for_comparison(path: Path, say: Say) -> list[Results]:
 
 
 #: Sentences about differences and warnings.
-SENTENCES = {
-    Subject.DATA: "other data: {after_text}; before: {before_text}",
-    Subject.EXPERIMENT: "missing",
-    Subject.CELL: "missing",
-    Subject.MISSING: "missing, before {before:g}",
-    Subject.FEWER_SPLITS: "{after:.0f} splits, before {before:.0f}",
-    Subject.MORE_SPLITS: "{after:.0f} splits, before {before:.0f}",
-    Subject.PARAMETERS: "{count} of {total} selected parameters differ, first in repeat {repeat} "
+SENTENCES: dict[Subject, str] = {
+    "data": "other data: {after_text}; before: {before_text}",
+    "missing experiment": "missing",
+    "missing cell": "missing",
+    "missing value": "missing, before {before:g}",
+    "missing splits": "{after:.0f} splits, before {before:.0f}",
+    "more splits": "{after:.0f} splits, before {before:.0f}",
+    "parameters": "{count} of {total} selected parameters differ, first in repeat {repeat} "
     "fold {fold}: {after_text}, before {before_text}",
-    Subject.SPLIT: "{count} of {total} splits differ, first repeat {repeat} fold {fold}: "
+    "splits": "{count} of {total} splits differ, first repeat {repeat} fold {fold}: "
     "{after:.3g}, before {before:.3g}",
-    Subject.SPLIT_STATUS: "{count} of {total} splits differ, first repeat {repeat} fold {fold}: "
+    "status of splits": "{count} of {total} splits differ, first repeat {repeat} fold {fold}: "
     "{after_text}, before {before_text}",
-    Subject.STATUS: "status {after_text}, before {before_text}",
-    Subject.MEAN: "{after:g}, before {before:g}; {allowed:.2g} may be chance or rounding",
-    Subject.ROWS: "{after:g}, before {before:g}; standard error of the difference {se:.2g}",
-    Subject.MACHINE: "{after:+.3g} in the sum of {count} cells; {allowed:.2g} may be chance",
-    Subject.MACHINE_ROWS: "{after:+.3g} in the sum of {count} cells; {allowed:.2g} may be chance, "
-    "by the predictions per row",
-    Subject.CERTIFICATE: "{after:.1e}, before {before:.1e}",
-    Subject.BAND: "left its band, {after:g}, before {before:g}",
-    Subject.SECONDS: "{after:.3g} s, before {before:.3g} s",
+    "status": "status {after_text}, before {before_text}",
+    "mean": "{after:g}, before {before:g}; {allowed:.2g} may be chance or rounding",
+    "mean over rows": "{after:g}, before {before:g}; standard error of the difference {se:.2g}",
+    "sum over cells": "{after:+.3g} in the sum of {count} cells; {allowed:.2g} may be chance",
+    "sum over cells by rows": "{after:+.3g} in the sum of {count} cells; {allowed:.2g} may be "
+    "chance, by the predictions per row",
+    "certificate": "{after:.1e}, before {before:.1e}",
+    "band": "left its band, {after:g}, before {before:g}",
+    "seconds": "{after:.3g} s, before {before:.3g} s",
 }
 
 
@@ -253,7 +255,10 @@ def comparison_text(changes: Changes) -> str:
 
     compared, skipped = changes.compared, changes.skipped
     verdict = {0: "agrees", 1: "differs"}.get(changes.exit_code, "nothing compared")
-    ways = [f"{(compared.way == way).sum()} {way}" for way in (Way.SPLITS, Way.VALUES, Way.MEANS)]
+    ways = [
+        f"{(compared.way == way).sum()} {way}"
+        for way in ("split by split", "by values", "by means")
+    ]
     lines = [
         f"{verdict}: {len(compared)} accuracies and error counts compared ({', '.join(ways)}), "
         f"{len(skipped)} not compared, {int(compared.left_band.sum())} left their bands"
@@ -305,6 +310,8 @@ def export(
     predictions: bool = False,
     say: Say = silent,
     bundle: str | Path | None = None,
+    openml: bool = False,
+    store: str | Path = "datasets",
 ) -> str:
     """Write the records of results folders to a file, or return them as CSV text.
 
@@ -329,6 +336,11 @@ def export(
     bundle : path, optional
         Zip file to write in place of `output`, with everything that other people need to read,
         check and repeat the experiments.
+    openml : bool
+        Whether to write the results of OpenML tasks into the folder `output`, as runs that
+        openml-python reads.
+    store : path
+        Folder of data files, which contains the splits of OpenML tasks.
 
     Raises
     ------
@@ -338,8 +350,17 @@ def export(
     if bundle is not None:
         if output is not None or fmt is not None or predictions:
             raise UserError("--bundle takes no --output, --format or --predictions")
+        if openml:
+            raise UserError("give only one of --bundle and --openml")
         return write_bundle(read_results(_paths(results), say=say), Path(bundle))
     output = None if output is None else Path(output)
+    if openml:
+        from mmbench.commands.openml_runs import write_runs
+
+        if output is None or fmt is not None or predictions:
+            raise UserError("--openml needs --output FOLDER, without --format and --predictions")
+        found = read_results(_paths(results), say=say)
+        return write_runs(found, output, Places(Path(store)))
     if output is not None and output.is_dir():
         return write_folders(read_results(_paths(results), say=say), output)
     fmt = _format(output, fmt, EXPORT_FORMATS)

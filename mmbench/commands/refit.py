@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import json
+import logging
 import os
-from contextlib import suppress
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from dataclasses import replace
 from pathlib import Path
 from statistics import mean
@@ -63,7 +65,7 @@ def refit(
         `store` is the folder of downloaded data files. `mirror` is a folder or URL that is searched
         after the store.
     say : callable
-        Called with a message before the training.
+        Called with a message before the training, and every 10 seconds of it.
 
     Returns
     -------
@@ -127,7 +129,8 @@ def refit(
     with converted(str(results), ValueError):
         choice = middle([choice_of(record.selection) for record in records])
     fitted = make_machine(job, 1, job_seeds(job)["machine"], labels)
-    own = fit_selected(fitted, job, choice, X, labels)
+    with logged(say):
+        own = fit_selected(fitted, job, choice, X, labels)
     table = [("table", FunctionTransformer(data.table.transform))] if data.table else []
     # a pipeline needs a scikit-learn estimator, which a `ForeignClassifier` stores as an attribute
     last = fitted.estimator if isinstance(fitted, ForeignClassifier) else fitted
@@ -136,6 +139,21 @@ def refit(
     model = Pipeline([*table, ("preprocess", steps), ("machine", last)])
     model.provenance_ = _provenance(records, fitted, own)
     return model
+
+
+@contextmanager
+def logged(say: Say) -> Iterator[None]:
+    """Call `say` with each message of the logger "mmbench", the progress of long trainings."""
+    logger, handler = logging.getLogger("mmbench"), logging.Handler()
+    handler.emit = lambda record: say(record.getMessage())  # type: ignore[method-assign, assignment]
+    level = logger.level
+    logger.setLevel(logging.INFO)
+    logger.addHandler(handler)
+    try:
+        yield
+    finally:
+        logger.removeHandler(handler)
+        logger.setLevel(level)
 
 
 def check_file(path: Path) -> None:

@@ -99,10 +99,9 @@ def _may_need_queue(experiments: Iterable[Any], options: Options) -> bool:
 def executor_for(options: Options, planned: Iterable[PlannedExperiment], say: Say) -> Executor:
     """Return an executor of jobs: on this computer, on a Dask cluster or on a batch system.
 
-    The option ``--scheduler`` takes precedence over the key ``cluster`` of the configurations. A
-    configuration without the key ``cluster`` runs on the cluster of the other configurations.
-    Raises UserError if two configurations have different clusters, or if the value of
-    ``--scheduler`` is neither the address of a scheduler nor a known name.
+    ``--scheduler`` takes precedence over the key ``cluster``; a configuration without this key runs
+    on the cluster of the others. Raises UserError if two configurations have different clusters, or
+    if ``--scheduler`` is neither an address nor a known name.
     """
     clusters: list[Any] = [one.config.cluster for one in planned if one.config.cluster]
     if any(cluster != clusters[0] for cluster in clusters):

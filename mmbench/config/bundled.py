@@ -1,8 +1,7 @@
 """Configurations of bundles: written so that they run on another computer, and read with care.
 
-The data files of a user's tables are not part of a bundle. A bundle names these files without
-folders, and they are read from the folder that contains the bundle. A bundle contains the rows of a
-published table, and no path of it.
+A user's data files are no part of a bundle: it names them without folders, and they are read from
+the folder of the bundle. It contains the rows of a published table, and no path of it.
 """
 
 from __future__ import annotations

@@ -1,8 +1,6 @@
-"""Compare a configuration with the known machines, data sets and table layouts, before data are
-read.
+"""Compare a configuration with the known machines, data sets and layouts, before data are read.
 
-A machine is a classifier. If a value is faulty, the checks raise `Fault` with the path of keys that
-leads to the value.
+A faulty value raises `Fault` with the path of keys that leads to it.
 """
 
 import math
@@ -71,13 +69,14 @@ def check(config: Config) -> None:
     _check_datasets(config, columns)
     _check_grid_points(config, columns)
     _check_published(config)
-    check_known(config.layout, LAYOUTS, "unknown layout", "layout")
-    with at("layout"):
-        if len(config.protocol.subsets) > 1:
-            check_able(config.layout, "sized", "several training sizes")
-    with at("metrics"):
-        if config.metrics:
-            check_able(config.layout, "any_metric", config.metrics[0])
+    for layout in config.layout:
+        check_known(layout, LAYOUTS, "unknown layout", "layout")
+        with at("layout"):
+            if len(config.protocol.subsets) > 1:
+                check_able(layout, "sized", "several training sizes")
+        with at("metrics"):
+            if config.metrics:
+                check_able(layout, "any_metric", config.metrics[0])
 
 
 def _check_number_of_jobs(config: Config) -> None:

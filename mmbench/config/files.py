@@ -1,9 +1,8 @@
 """Find and read the YAML files of experiments, in the folder ``configs/`` and in the package.
 
-PyYAML follows YAML 1.1, in which ``1e-3`` is text, ``no`` is false, ``010`` is 8 and ``1:30`` is
-90. If a key is repeated, PyYAML uses the last value without a message. The loader in this module
-reads numbers and truth values as in YAML 1.2, and rejects repeated keys. The package ruamel.yaml
-reads YAML 1.2, but would be an additional dependency, whereas PyYAML is installed with Dask.
+PyYAML follows YAML 1.1 (``1e-3`` is text, ``no`` is false, ``010`` is 8, ``1:30`` is 90), and
+accepts repeated keys. This loader reads numbers and truth values as in YAML 1.2, and rejects
+repeated keys. ruamel.yaml would be one more dependency.
 """
 
 import math
@@ -25,10 +24,8 @@ MAX_BYTES = 4 * 2**20
 #: Maximum number of keys and values in a YAML file after its aliases are expanded. A few lines of
 #: nested aliases can stand for billions of values.
 MAX_NODES = 10**6
-#: Default limits on the size of an experiment. The key ``limits`` of an experiment can replace the
-#: default limits. ``entries`` is the maximum number of data sets, and also the maximum number of
-#: machines. ``jobs`` is the maximum number of jobs, and ``grid_points`` is the maximum number of
-#: grid points per machine.
+#: Default limits on the size of an experiment, which its key ``limits`` can replace: data sets and
+#: machines (each at most ``entries``), jobs, and grid points per machine.
 MAX_COUNTS = {"entries": 1000, "jobs": 100_000, "grid_points": 10_000}
 #: Maximum length of the other lists in a configuration, unless ``limits.entries`` is larger.
 MAX_LENGTH = 10_000

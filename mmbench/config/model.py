@@ -1,8 +1,7 @@
 """The keys, types and ranges in an experiment's YAML file.
 
-A machine is a classifier, and a card describes a data set that mmbench knows. The module `model`
-checks each value in the file separately. The module `checks` compares the values with the known
-machines, data sets and table layouts. The modules `model` and `checks` do not read data.
+Each value is checked separately; the module `checks` compares values with known names. Neither
+reads data.
 """
 
 from __future__ import annotations
@@ -76,15 +75,13 @@ class Strict(BaseModel):
 
 
 class DatasetEntry(Strict):
-    """A data set of an experiment: the name of a data set card, or the source of a user's table
-    with the keys for reading it.
+    """A data set of an experiment: the name of a card, or the source of a user's table with the
+    keys for reading it.
 
-    The key ``classes`` lists the classes that are used, by default all classes. The key ``grid``
-    replaces the values of parameters in the machines' grids, for this data set only. The key
-    ``folds`` is the path of a file that assigns rows to folds, for the split rule ``predefined``.
-    The key ``published_as`` is the name of the data set in a published table, if this name differs
-    from ``name``; if it is empty, the data set is not compared with published values. The
-    key ``published_splits`` is the number of splits behind each published mean.
+    ``classes`` are the classes that are used, by default all. ``grid`` replaces values in the
+    machines' grids. ``folds`` is the path of a file of folds, for the split rule ``predefined``.
+    ``published_as`` is the name in a published table; if it is empty, the data set is not compared
+    with published values. ``published_splits`` is the number of splits behind each published mean.
     """
 
     #: Path of a CSV (with any separator), ARFF, Parquet, npz or svmlight file, compressed or not.
@@ -98,9 +95,9 @@ class DatasetEntry(Strict):
     openml_suite: Annotated[int, Field(ge=1)] | None = None
     #: Name of a data set in scikit-learn, such as ``wine`` for ``load_wine``.
     sklearn: str | None = None
-    #: Column of the class labels. Required for a file format that does not define the labels, such
-    #: as CSV. For a data set of OpenML, the default is the target that OpenML states. If the file
-    #: format defines the labels, another target raises an error.
+    #: Column of the class labels; required for formats that do not define the labels, such as CSV.
+    #: By default the target that OpenML states. If the file format defines the labels, another
+    #: target raises an error.
     target: OneColumn = None
     name: str | None = Field(default=None, pattern=NAME_PATTERN)
     classes: Classes = ()
@@ -192,13 +189,11 @@ def _parse_test(value: Any) -> SplitRule:
 class Protocol(Strict):
     """The rule of the train/test splits, with the number of repeats and the seed.
 
-    All repeats of the split rule ``official`` have the same test rows. The repeats of ``official``
-    differ only in random choices, such as the training rows that ``max_train`` keeps, the folds for
-    parameter selection, and the choice between classes with equal votes. If ``seed`` is a list, all
-    jobs are run for each seed. ``max_train`` is the maximum number of training rows. The value
-    ``{per_class: NUMBER}`` limits the number of training rows per class. If a split has more
-    training rows than ``max_train``, a random stratified subset is used. If ``max_train`` is a
-    list, there is one subset per size, and each subset is part of all larger subsets.
+    Repeats of the split rule ``official`` have the same test rows; they differ only in random
+    choices, such as the training rows that ``max_train`` keeps, inner folds, and ties of votes. If
+    ``seed`` is a list, all jobs are run for each seed. ``max_train`` is the maximum number of
+    training rows, in total or per class (``{per_class: NUMBER}``); a random stratified subset is
+    used if a split has more. If it is a list, each subset is part of all larger ones.
     """
 
     test: Annotated[
@@ -259,11 +254,9 @@ class Select(Strict):
     """Parameter selection by cross-validation (``folds``) or random splits (``split``) of the
     training rows, or on the rows that ``max_train`` leaves out (``validation: rest``).
 
-    The grid point with the best value of ``metric`` is selected. With ``validation: test``, the
-    grid point with the best accuracy on the test rows is selected. Selection on test rows makes
-    accuracies too high, and every table states that parameters were selected on test rows. The
-    setting ``validation: test`` serves to measure the bias of published results with parameters
-    selected on test data.
+    The grid point with the best ``metric`` is selected; with ``validation: test``, the one with the
+    best accuracy on the test rows. This makes accuracies too high, and serves to measure the bias
+    of published results; every table states it.
     """
 
     folds: Annotated[int, Field(ge=2, le=MAX_SPLITS)] | None = None
@@ -307,12 +300,11 @@ class MachineEntry(Strict):
     """An entry of ``machines``, shown as a column of tables: a machine with its parameters and
     grid.
 
-    The key ``machine`` is not needed if the entry has the name of a machine. The key ``estimator``
-    is the import path of a classifier in another package, such as
-    sklearn.ensemble.RandomForestClassifier. The key ``use`` names another entry of ``machines``,
-    whose selected parameters are used for this machine too. The key ``label`` is the heading of the
-    machine in tables. The key ``calibrate`` is the method by which probabilities are calibrated.
-    The key ``max_train`` replaces the protocol's number of training rows for this machine.
+    ``machine`` is not needed if the entry has the name of a machine. ``estimator`` is the import
+    path of a classifier of another package, such as sklearn.ensemble.RandomForestClassifier.
+    ``use`` names another entry, whose selected parameters are used. ``label`` is the heading in
+    tables, ``calibrate`` the method of calibration, and ``max_train`` replaces the protocol's
+    number of training rows.
     """
 
     machine: str | None = None
@@ -342,9 +334,8 @@ class JobLimits(Strict):
     """Limits of the time and memory of each job, such as ``{time: 1h, memory: 8 GB}``, and of the
     size of an experiment.
 
-    Time and memory limits do not change the hash that identifies a job. ``jobs`` is the maximum
-    number of jobs of the experiment. ``grid_points`` is the maximum number of grid points per
-    machine. ``entries`` is the maximum number of data sets, and also the maximum number of
+    Time and memory do not change the key of a job. ``jobs`` limits the jobs of the experiment,
+    ``grid_points`` the grid points per machine, and ``entries`` both the data sets and the
     machines.
     """
 
@@ -428,7 +419,9 @@ class Config(Strict):
         BeforeValidator(lambda value: _checked(check_metrics, one_or_more(value))),
         Forms(single=True),
     ] = []
-    layout: str = "generic"
+    layout: Annotated[
+        list[str], BeforeValidator(one_or_more), Field(min_length=1), Forms(single=True)
+    ] = ["generic"]
     _source: Config | None = PrivateAttr(default=None)
 
     @property

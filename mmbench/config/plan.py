@@ -1,8 +1,6 @@
 """Functions that plan the jobs and the table cells of a configuration.
 
-A job trains and tests one machine (classifier) on one split of one data set. A job may use the
-parameters that are selected in another job, which is called its parent. A table cell contains the
-results of one machine for one data set, kernel, degree and training size, averaged over splits.
+A job may use the parameters that are selected in another job, its parent.
 """
 
 from collections import Counter
@@ -33,10 +31,9 @@ def plan(
     """Return the jobs of a configuration, ordered by data set, kernel, training size, split, degree
     and machine.
 
-    The parent of a job (the job that selects its parameters) precedes the job, or belongs to the
-    experiment that ``parameters_from`` names. Different jobs have different keys (hashes). If the
-    card (description file) of a data set does not state the hash of the data, the hash is computed
-    from the data. Data without a stated hash are downloaded only if `allow_network` is true.
+    The parent of a job precedes it, or belongs to the experiment that ``parameters_from`` names.
+    Different jobs have different keys. If a card does not state the hash of the data, it is
+    computed from the data, which are downloaded only if `allow_network` is true.
     """
     places: dict[str, Any] = {"store": store, "mirror": mirror, "allow_network": allow_network}
     jobs: list[Job] = []
@@ -162,14 +159,11 @@ def settings(
     degree: int | None = None,
     dataset: DatasetEntry | None = None,
 ) -> tuple[dict[str, Any], dict[str, tuple]]:
-    """Return the fixed parameters and the grid of a machine on a data set.
+    """Return the fixed parameters and the grid of a machine on a data set, without ``auto``.
 
-    Each ``auto`` in the grid is replaced by a list of values.
-
-    If the key ``use`` names another entry of ``machines``, this function adds the fixed parameters
-    of that entry. The parameters that are selected for that entry are added when the job runs. An
-    alias is a name for a machine with some fixed parameters. The fixed parameters of an alias are
-    left out, since the job contains the name of the alias.
+    If the key ``use`` names another entry of ``machines``, its fixed parameters are added here, and
+    its selected parameters when the job runs. Fixed parameters of an alias are left out, since the
+    job has the name of the alias.
     """
     entry, machine = config.machines[column], config.machine_of(column)
     cls, fixed = machine_class(machine), alias_of(machine).params
@@ -251,7 +245,8 @@ def plan_of(config: Config, jobs: Iterable[Job] = ()) -> Plan:
     smoke, metrics = config.name.endswith(SUFFIX), tuple(config.metrics)
     settings = (labels, config.published_names, splits, smoke, metrics, uses)
     ratio, published = config.protocol.test_to_train, tuple(placed_rows(config))
-    return Plan(config.name, config.layout, tuple(cells), *settings, ratio, published)
+    layout, *more = config.layout
+    return Plan(config.name, layout, tuple(cells), *settings, ratio, published, tuple(more))
 
 
 def placed_rows(config: Config) -> Iterator[PublishedRow]:

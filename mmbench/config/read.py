@@ -104,10 +104,9 @@ def _checked(content: Any, path: Path, overrides: Iterable[str] = ()) -> Config:
 def _plain(value: Any) -> Any:
     """Return a copy of a value in the types of a YAML file.
 
-    Numbers and arrays of NumPy become numbers and lists, ranges and views of dicts become lists,
-    paths become texts, and classes and functions become their import paths. Mappings that a YAML
-    file shares by anchors or merge keys are copied separately, so that changing one copy does not
-    change another copy.
+    NumPy numbers and arrays, ranges and views become numbers and lists, paths become text, and
+    classes and functions their import paths. Mappings shared by anchors or merge keys are copied
+    separately.
     """
     if isinstance(value, Mapping):
         return {_plain(key): _plain(part) for key, part in value.items()}

@@ -1,9 +1,8 @@
-"""The smoke version of an experiment: a quick test run of about a minute, with the same data sets
-and machines.
+"""The smoke version of an experiment: a test run of about a minute, with the same data and
+machines.
 
-The smoke version uses the same code and data as the experiment, with fewer splits, inner folds (for
-parameter selection), grid points and training rows. The name of the smoke version has a suffix, so
-that its records are stored in a separate results folder.
+It has fewer splits, inner folds, grid points and training rows. Its name has a suffix, so that its
+records have a results folder of their own.
 """
 
 from collections.abc import Mapping
@@ -30,11 +29,10 @@ MAX_VALUES = 2
 def smoke(config: Config) -> Config:
     """Return the configuration of the smoke version of an experiment.
 
-    The smoke version has at most 2 splits, 2 inner folds, 2 values per parameter and 1 polynomial
-    degree. Machines are trained on a stratified subset of at most 500 rows. If the experiment
-    limits the rows per class, the limit is 50 rows per class instead. If the experiment has several
-    training sizes, the smoke version has the two smallest sizes. If one of these two sizes exceeds
-    500 rows, the smoke version has the sizes 250 and 500. The smoke version uses all test rows.
+    It has at most 2 splits, 2 inner folds, 2 values per parameter, 1 polynomial degree and 500
+    stratified training rows (50 per class if the experiment limits rows per class), and all test
+    rows. Of several training sizes, the two smallest are used, or 250 and 500 if one of them
+    exceeds 500.
     """
     select, given, columns = config.select, config.parameters_from, config.machines.items()
     folds = None if select.ref.folds is None else min(select.ref.folds, MAX_SPLITS)

@@ -1,8 +1,7 @@
 """Data sets: descriptions (cards), downloads, users' tables, splits and preprocessing.
 
-Each module of this package is imported at the first use of one of its names, so that listing the
-data sets does not import NumPy. Packages whose import can take seconds (pandas, scikit-learn,
-scikit-image, pyarrow, requests) are imported only when they are needed.
+Modules are imported at the first use of their names, and slow packages (pandas, scikit-learn,
+scikit-image, pyarrow, requests) only when needed.
 """
 
 from importlib import import_module

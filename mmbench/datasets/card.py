@@ -124,10 +124,9 @@ class Expected(_Strict):
 class Source(_Strict):
     """A source of a data set: files, a server, a Python package or a generator."""
 
-    #: Kind of source. A source of kind ``files`` lists files with known hashes. Downloads of the
-    #: kinds ``url``, ``openml`` and ``sklearn`` have no known hash, since a server may re-encode a
-    #: file. Arrays parsed from a download without a known hash are compared with the card and then
-    #: stored.
+    #: Kind of source. ``files`` have known hashes. Downloads of ``url``, ``openml`` and ``sklearn``
+    #: have none, since a server may encode a file again; their arrays are compared with the card
+    #: and stored.
     kind: Literal["files", "url", "openml", "sklearn", "keel", "generator"]
     files: list[CardFile] = []
     urls: list[str] = []

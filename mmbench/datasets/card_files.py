@@ -1,8 +1,7 @@
 """Find and read data set cards (YAML files) in mmbench, in plug-ins and in users' folders.
 
-A card is a YAML file that describes one data set. The module `mmbench.datasets.card` imports
-pydantic, which takes time. To keep ``mmbench list datasets`` fast, this module imports neither
-`mmbench.datasets.card` nor pydantic.
+To keep ``mmbench list datasets`` fast, this module imports neither `mmbench.datasets.card` nor
+pydantic.
 """
 
 from __future__ import annotations

@@ -1,8 +1,6 @@
 """Python classes for data: `DatasetRef` (reference), `Parsed` (arrays), `Dataset` (checked data).
 
-A card describes a data set, its sources and its expected content. The module also contains the
-random number generator for artificial data and for splits, and functions that check and select
-class labels.
+Also: the random number generator of artificial data and splits, and checks of class labels.
 """
 
 from __future__ import annotations
@@ -42,8 +40,9 @@ Scalar = str | float | int | None
 TASK, SUITE = "openml_task", "openml_suite"
 #: Kinds of sources that are not files, each the word before the colon in `DatasetRef.path`.
 SOURCES = ("openml", TASK, SUITE, "sklearn")
-#: Preprocessing steps as pairs (name, argument), for example ``(("divide", 255), ("pca", 80))``.
-Steps = tuple[tuple[str, Scalar], ...]
+#: Preprocessing steps as pairs (name, argument), such as ``(("divide", 255), ("pca", 80))``. The
+#: argument of an import path is a tuple of pairs (parameter, value).
+Steps = tuple[tuple[str, Scalar | tuple[Any, ...]], ...]
 
 
 @dataclass(frozen=True)
@@ -52,9 +51,8 @@ class DatasetRef:
 
     #: Name of the data set's card. For a user's file, the name of the data set in result tables.
     name: str
-    #: Path of a user's file, or a source such as "openml:31" (see `SOURCES`). None for a data set
-    #: with a card. The hash that identifies a stored result depends on the content of a user's
-    #: file, not on the path.
+    #: Path of a user's file, or a source such as "openml:31" (see `SOURCES`); None for a card. The
+    #: key of a result depends on the content of the file, not on the path.
     path: str | None = None
     #: Target column of a user's file, by name or number.
     target: str | int | None = None
@@ -90,8 +88,8 @@ class DatasetRef:
 #: Row numbers of a split: (training rows, test rows).
 Rows = tuple[NDArray[np.intp], NDArray[np.intp]]
 
-#: Number of rows that are converted to float64 and hashed at a time. Converting all uint8 images of
-#: a data set to float64 at once would need eight times the memory of the images.
+#: Number of rows that are converted to float64 and hashed at a time: all uint8 images at once would
+#: need eight times their memory.
 HASH_ROWS = 4096
 
 

@@ -2,12 +2,10 @@
 
 - Twonorm, ringnorm and waveform (Breiman 1984, 1996), with the same number of rows per class.
 
-- The four toy sets of the M4 paper (Huang et al. 2008, section V-A and table I), with two classes
-  in the plane. Each class is normally distributed, except for one class of toy set III, which is a
-  mixture of two normal distributions. The diagonal entries of the matrices in the M4 paper are
-  variances. The M4 paper shows one random sample of each toy set. In this module, a toy set
-  consists of many independent samples. Each sample is one predefined split. Sample number k depends
-  only on the seed and on k.
+- The four toy sets of the M4 paper (section V-A and table I): two normal classes in the plane,
+  except for one class of set III, a mixture of two. The diagonals of the printed matrices are
+  variances. The paper shows one sample per set; here, each of many samples is a split, which
+  depends only on the seed and its number.
 """
 
 from collections.abc import Callable, Sequence
@@ -23,10 +21,9 @@ from mmbench.datasets.dataset import Parsed, random_stream
 DIMENSIONS = 20
 WAVES = 21
 A = 2 / np.sqrt(DIMENSIONS)
-#: Mean and standard deviation of every coordinate, for both normally distributed classes. The Bayes
-#: error is 2.3 % for twonorm and 1.3 % for ringnorm. For ringnorm, some papers state the mean
-#: 1/sqrt(20). The DELVE archive, the origin of Raetsch's benchmark data, uses the mean 2/sqrt(20),
-#: as this module does.
+#: Mean and standard deviation of every coordinate, per class. The Bayes error is 2.3 % for twonorm
+#: and 1.3 % for ringnorm. The mean of ringnorm is 2/sqrt(20), as in DELVE, the origin of Raetsch's
+#: benchmark data; some papers state 1/sqrt(20).
 TWO_NORMALS = {"twonorm": ((A, 1), (-A, 1)), "ringnorm": ((0, 2), (A, 1))}
 
 
@@ -88,10 +85,9 @@ def sample_of(parts: Sequence[Normal], random: np.random.RandomState, n: int) ->
     return np.where(chosen, *(part.sample(random, n) for part in parts))
 
 
-#: Distributions of the classes X and Y of each toy set. For toy set II, the M4 paper does not state
-#: the centre of the rotation of class X. A rotation about the origin reproduces the published
-#: accuracy of the minimax probability machine, but a rotation about the mean of class X does not.
-#: For toy set III, the mixture weights are equal, since the M4 paper does not state them.
+#: Distributions of the classes X and Y. The M4 paper states neither the centre of the rotation of X
+#: in set II nor the mixture weights of set III. A rotation about the origin reproduces the
+#: published accuracy of the MPM, one about the mean of X does not. The weights are equal.
 CLASSES: dict[str, tuple[Sequence[Normal], Sequence[Normal]]] = {
     "toy_1": ([Normal((3.5, 0), (1, 1.5))], [Normal((-3.5, 0), (3, 4.5))]),
     "toy_2": ([Normal((4, 0), (1, 5), -3 * np.pi / 8)], [Normal((-4, 0), (1, 5))]),

@@ -72,11 +72,10 @@ def dataset_hash(
 ) -> str:
     """Return the hash that identifies the content of a data set.
 
-    For a data set with a card, the hash covers values, labels and splits. If the card does not
-    state the hash, the hash is computed from the data, and missing data are downloaded. If the
-    download is impossible, the description of the source is hashed instead of the data. For
-    generated data, the hash covers the generator, its version and its arguments. For a user's file,
-    the hash covers the file, the target column and the options for reading the file.
+        card          values, labels and splits; if the card does not state the hash, it is taken
+                      from the data or, if the download fails, from the description of the source
+        generated     generator, its version and its arguments
+        user's file   file, target column and options for reading it
 
     Raises
     ------

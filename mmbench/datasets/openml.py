@@ -1,14 +1,10 @@
 """Data sets, tasks and suites of OpenML, searched in the store, in a mirror and on the server.
 
-A task is a data set with a target and with splits. A suite is a list of tasks.
+A task is a data set with a target and splits; a suite is a list of tasks. Files of the store:
 
-Files of the store, NUMBER being the number on OpenML:
-
-- ``openml/NUMBER.arff`` or ``openml/NUMBER.parquet``: data set, with the default target and the
-  columns that are no features in ``openml/NUMBER.json``.
-- ``openml/task_NUMBER.arff``: splits of a task, with data set and target in
-  ``openml/task_NUMBER.json``.
-- ``openml/suite_NUMBER.json``: tasks of a suite.
+    openml/NUMBER.arff or .parquet   data set; default target and non-features in NUMBER.json
+    openml/task_NUMBER.arff          splits of a task; data set and target in task_NUMBER.json
+    openml/suite_NUMBER.json         tasks of a suite
 """
 
 import io
@@ -16,7 +12,7 @@ import json
 import re
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -33,6 +29,9 @@ from mmbench.datasets.fetch.sources import (
     of_openml,
 )
 from mmbench.errors import converted
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 FOLDER = "openml"
 #: Beginning of a Parquet file.
@@ -157,6 +156,16 @@ def read_splits(path: Path) -> list[Rows]:
     Row numbers refer to the data set's file and count from 0. Raises ValueError if the file has
     another format.
     """
+    splits = []
+    for _, part in read_split_table(path).groupby(["repeat", "fold"]):
+        rows = part["rowid"].to_numpy(np.intp)
+        train, test = (np.sort(rows[part["type"] == word]) for word in ("TRAIN", "TEST"))
+        splits.append((train, test))
+    return splits
+
+
+def read_split_table(path: Path) -> "pd.DataFrame":
+    """Return a file of splits as a frame with the columns type, rowid, repeat and fold."""
     import pandas as pd
 
     # the general reader of ARFF files takes four seconds for a million lines
@@ -167,12 +176,7 @@ def read_splits(path: Path) -> list[Rows]:
     frame = pd.read_csv(io.StringIO("".join(body)), names=names)
     if frame.empty or frame["rowid"].dtype.kind != "i" or frame["rowid"].min() < 0:
         raise ValueError("the splits have no row numbers")
-    splits = []
-    for _, part in frame.groupby(["repeat", "fold"]):
-        rows = part["rowid"].to_numpy(np.intp)
-        train, test = (np.sort(rows[part["type"] == word]) for word in ("TRAIN", "TEST"))
-        splits.append((train, test))
-    return splits
+    return frame
 
 
 def _stored(name: str, places: Places) -> Iterator[tuple[Path, Any]]:

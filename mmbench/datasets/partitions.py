@@ -1,17 +1,14 @@
 """Splits of a data set into training rows and test rows.
 
-A split depends only on the data, the split rule, the seed, and the numbers of the repetition and of
-the fold. The random numbers for repetition number ``repeat`` are generated from
-``SeedSequence(seed, spawn_key=(repeat,))``. If more repetitions are requested, the splits of the
-first repetitions do not change. All folds of a repetition use the same permutation of the rows.
+A split depends only on the data, the split rule, the seed, and the numbers of repetition and fold.
+Repetition ``repeat`` has the generator ``SeedSequence(seed, spawn_key=(repeat,))``, so that more
+repetitions do not change the first ones. The folds of a repetition share one permutation.
 
-A file of folds is a CSV file with one line per row of the data. The separator is a comma, a
-semicolon or a tab. Rows of a user's table without a label or a group are left out of the data. For
-rows that are left out, the file of folds contains either one line per row, or no lines. Each column
-of the file is one partition of the rows into folds. A cell names the fold (a number or a word)
-whose test set contains the row. If a cell is empty, the row is a training row in all folds. The
-first line is skipped if its cells are column names, that is, words that do not occur in the lines
-below. Blank lines at the end are skipped if the file has more lines than the data have rows.
+A file of folds is a CSV file (comma, semicolon or tab) with one line per row of the data, and
+either a line or none for each row that is left out, without label or group. Each column is one
+partition; a cell names the fold whose test set contains the row, and an empty cell means that the
+row is always a training row. A first line of words that do not occur below is a header. Blank lines
+at the end are skipped if there are too many lines.
 """
 
 import csv
@@ -37,9 +34,8 @@ Described = DatasetRef | Dataset
 Arg = float | None
 #: Split rule in a configuration, such as ``"official"`` or ``{"kfold": 10}``.
 RuleSpec = str | Mapping[str, float]
-#: Maximum number of training rows: n for n rows in total, ``("per_class", n)`` for n rows per
-#: class, or ``("nested", n)`` for a subset of n rows that is contained in the nested subset of any
-#: larger size.
+#: Maximum number of training rows: n in total, ``("per_class", n)``, or ``("nested", n)`` for a
+#: subset that is contained in all larger nested subsets.
 MaxTrain = int | tuple[str, int] | None
 #: Argument `purpose` of `random_stream` for the random subset of the training rows. With this
 #: argument, the random numbers for the subset are independent of the random numbers for the split.
@@ -357,9 +353,8 @@ def allocate(counts: IntArray, total: int) -> IntArray:
 def allocate_nested(counts: IntArray, total: int) -> IntArray:
     """Distribute `total` rows over classes so that no class gets fewer rows if `total` increases.
 
-    Row r = 0, ..., n - 1 of a class with n rows has the value ``(r + 1/2) / n``. The `total` rows
-    with the smallest values are chosen, and then counted per class. The function `allocate` is not
-    used, since it may give a class fewer rows if `total` increases.
+    Row r = 0, ..., n - 1 of a class of n rows has the value ``(r + 1/2) / n``; the `total` smallest
+    values are counted per class. `allocate` may give a class fewer rows if `total` increases.
 
     Examples
     --------

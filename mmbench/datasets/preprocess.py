@@ -1,40 +1,22 @@
 """Preprocessing steps of a configuration as a scikit-learn pipeline, fitted on training rows.
 
-A configuration states one of the following steps, or a list of steps.
+    none                         the data are unchanged
+    standard                     columns with mean 0, standard deviation 1; constant columns are 0
+    minmax                       columns in [0, 1]; constant columns are 0
+    unit_norm                    rows of Euclidean norm 1
+    sqrt                         square root of the absolute value, with the sign (for counts)
+    {pca: 80}                    80 principal components, without whitening
+    {divide: 255}                all values divided by a constant
+    {impute: median}             missing numbers: median, mean or most_frequent of the column;
+                                 missing categories: always the most frequent
+    {impute_indicator: median}   the same, and an indicator column per numeric column with gaps
+    one_hot, ordinal             categories as numbers
+    {pair_pca: 100}              100 components of each image, if a row is a pair of images (a, b)
+    pair_features                ``|a - b|`` and ``a * b`` of such rows
 
-- ``none``: the data are unchanged.
-
-- ``standard``: scale each column to mean 0 and standard deviation 1; a constant column becomes 0.
-
-- ``minmax``: scale each column to the range [0, 1]; a constant column becomes 0.
-
-- ``unit_norm``: scale each row to Euclidean norm 1.
-
-- ``sqrt``: take the square root of the absolute value, and keep the sign (meant for counts).
-
-- ``{pca: 80}``: compute 80 principal components, without whitening.
-
-- ``{divide: 255}``: divide all values by a constant.
-
-- ``{impute: median}`` (or ``mean``, ``most_frequent``): replace missing numbers by the median (or
-  the mean, or the most frequent value) of their column. A missing category is always replaced by
-  the most frequent category.
-
-- ``{impute_indicator: median}``: replace missing numbers by the median, and add an indicator column
-  for each numeric column with missing values.
-
-- ``one_hot`` and ``ordinal``: encode categories as numbers.
-
-- ``{pair_pca: 100}``: compute 100 principal components of each image, for rows that contain two
-  images.
-
-- ``pair_features``: compute ``|a - b|`` and the elementwise product ``a * b``, for rows that
-  contain two images a and b.
-
-- ``{sklearn.preprocessing.QuantileTransformer: {n_quantiles: 50}}``: use a transformer with the
-  interface of scikit-learn. The step states the import path and the parameters of the transformer.
-  A transformer that uses labels, such as ``sklearn.feature_selection.SelectKBest``, is fitted again
-  in each inner fold of the parameter selection, without the held-out rows.
+A step may also be the import path of a transformer with its parameters,
+``{sklearn.preprocessing.QuantileTransformer: {n_quantiles: 50}}``. A transformer that uses labels
+is fitted again in each inner fold, without the held-out rows.
 """
 
 from __future__ import annotations

@@ -1,11 +1,8 @@
 """Transformers of the preprocessing steps.
 
-This module is imported only if a pipeline is constructed, since importing scikit-learn takes a
-second. The functions that a pipeline calls are defined at module level, so that fitted pipelines
-can be pickled.
-
-In some data sets, a row is a pair of images ``(a, b)``. `PairPCA` applies the same transformation
-to both images. The result of `pair_features` is the same for ``(a, b)`` and ``(b, a)``.
+Imported only when a pipeline is constructed, since scikit-learn takes a second. Functions are at
+module level, so that fitted pipelines can be pickled. If a row is a pair of images (a, b),
+`PairPCA` treats both images alike, and `pair_features` is symmetric in them.
 """
 
 from functools import partial

@@ -1,18 +1,14 @@
 """The certificate of one binary problem: objective, lower bounds, gap and optimum.
 
-A binary problem either separates two classes (one-vs-one), or one class from all other classes
-(one-vs-rest). For labels y_i = -1 or 1, penalties C_i and a convex loss l, it has
+A problem separates two classes (one-vs-one), or one class from all others (one-vs-rest). For labels
+y_i = -1 or 1, penalties C_i and a convex loss l,
 
     primal objective    P(w, b) = 1/2 ||w||^2 + sum_i C_i l(y_i, f(x_i))
     decision value      f(x)    = w'phi(x) + b
 
-Each feasible point of the dual problem gives a lower bound on the optimal objective, see
-`mmbench.inspect.losses`. An intercept with a penalty is the weight of an additional feature, which
-is constant.
-
-The objective can be far from the optimum although decision values and labels are nearly optimal.
-libsvm stops if the optimality conditions hold to within a tolerance; the relative duality gap may
-then be 0.9 although all labels agree with the optimal solution.
+Lower bounds are dual objectives (`mmbench.inspect.losses`). A penalised intercept is the weight of
+a constant feature. libsvm stops when the optimality conditions hold to within a tolerance; the
+relative gap may then be 0.9 although all labels agree with the optimal solution.
 """
 
 from __future__ import annotations

@@ -1,15 +1,10 @@
 """Geometric quantities with which the papers listed below compare separating hyperplanes.
 
-The rows of the positive class are x_i, and the rows of the negative class are y_j. All rows are
-mapped to the feature space of the kernel. The label of row i is t_i, which is 1 or -1, and ``f(z) =
-w'z + b`` is the decision function. Means and covariances are estimated with the factor 1/n. The
-MMRM paper omits this factor, so that its covariances grow with the number of rows of a class.
-
-Each paper is cited by the name of its classifier, see the references. The radius R of the enclosing
-ball and the Rademacher bound U_H are optimal values of convex problems over the simplex. An
-interior-point method computes R and U_H to a small relative duality gap, in O(n^3) operations per
-iteration for n rows. For the radius R, each iteration uses only a working set of rows far from the
-centre of the ball.
+The rows x_i (positive) and y_j (negative) are mapped to the feature space of the kernel, t_i = 1 or
+-1 are the labels, and ``f(z) = w'z + b``. Means and covariances have the factor 1/n, which the MMRM
+paper omits. The radius R of the enclosing ball and the Rademacher bound U_H are convex problems
+over the simplex, solved by an interior-point method to a small gap, in O(n^3) operations per
+iteration for n rows; for R, only on a working set of rows far from the centre.
 
 References
 ----------

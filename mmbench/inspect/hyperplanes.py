@@ -91,11 +91,9 @@ def dense(rows: Any) -> NDArray:
 def pair_coefficients(model: Any) -> Iterator[tuple[tuple, NDArray, float]]:
     """Yield each pair of classes with the coefficients of the support vectors and the intercept.
 
-    Positive decision values mean the second class of the pair. For more than two classes, positive
-    decision values of scikit-learn's SVC mean the first class, so the coefficients and intercepts
-    of the SVC are negated. For the pair (i, j) with i < j, the coefficients of the SVC are in two
-    rows of ``dual_coef_``: in row j - 1 for support vectors of class i, and in row i for support
-    vectors of class j.
+    Positive decision values mean the second class. For more than two classes, scikit-learn's SVC
+    has the opposite sign, so its coefficients and intercepts are negated. For the pair i < j, they
+    are in row j - 1 of ``dual_coef_`` for support vectors of class i, and in row i for class j.
     """
     classes, dual, b = np.asarray(model.classes_), dense(model.dual_coef_), model.intercept_
     by_pairs = hasattr(model, "fits_") or len(classes) == 2

@@ -1,10 +1,9 @@
 """Losses of the objective ``1/2 ||w||^2 + sum_i C_i l(y_i, f_i)``, and its minimum if l is smooth.
 
-For variables u_i with ``w = sum_i u_i phi(x_i)``, the dual objective is
-``D(u) = sum_i g(u_i) - 1/2 ||w||^2`` with ``g(u_i) = -C_i l*(-u_i / C_i)`` for the convex conjugate
-l* of the loss. With an intercept without a penalty, the dual variables sum to 0. By weak duality,
-D(u) is at most the optimal objective. A smooth loss gives the dual variables
-``u_i = -C_i dl/df_i`` for any decision values f (Boyd and Vandenberghe, section 5.5).
+With ``w = sum_i u_i phi(x_i)``, the dual objective ``D(u) = sum_i g(u_i) - 1/2 ||w||^2`` is at most
+the optimum, where ``g(u_i) = -C_i l*(-u_i / C_i)`` for the conjugate l* of the loss. If the
+intercept has no penalty, the u_i sum to 0. For a smooth loss, any decision values f give the dual
+variables ``u_i = -C_i dl/df_i`` (Boyd and Vandenberghe, section 5.5).
 
 =============  ======================  =================================  =================
 loss           l(y, f)                 g(u), with a = y u                 domain

@@ -17,10 +17,9 @@ def read_model(path: Path, X: Any, labels: NDArray) -> SimpleNamespace:
     """Read a model file of libsvm or liblinear as an object with the attributes of a fitted
     scikit-learn estimator.
 
-    A file of libsvm contains the support vectors, but not their row indices. The index of a support
-    vector is the index of an equal row of `X` with the same label. A support vector and a row are
-    treated as equal if they agree in eight significant digits, since older versions of libsvm write
-    only eight digits.
+    A file of libsvm has the support vectors without row indices. They are compared with the rows of
+    `X` of the same label to eight significant digits, since older versions of libsvm write only
+    eight.
     """
     problem = f"{path}: no model file of libsvm or liblinear"
     # `read_text` raises ValueError if the file is not text, or if the path contains a null

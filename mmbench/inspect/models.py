@@ -42,9 +42,8 @@ KNOWN |= dict.fromkeys(RIDGE, "squared_error")
 OBJECTIVE_TOLERANCE = 1e-3
 
 #: Maximum difference between the decision values of a machine of mmbench before and after a new
-#: training, relative to the largest decision value. The objective contains ``1/2 ||w||^2``, so the
-#: difference of two weight vectors is of the order of the square root of the difference of their
-#: objectives.
+#: training, relative to the largest. The objective contains ``1/2 ||w||^2``, so weights differ by
+#: the order of the square root of a difference of objectives.
 DECISION_TOLERANCE = OBJECTIVE_TOLERANCE**0.5
 
 _REMEDY = "give the rows and labels of the training"

@@ -1,9 +1,8 @@
 """Evaluation of a fitted machine: test errors, certificates and calibrated probabilities.
 
-Probabilities are computed by scikit-learn's `CalibratedClassifierCV` with the selected parameters.
-For calibration, copies of the machine are trained by cross-validation on the training rows. For
-each class against the rest, a map from decision values to probabilities is fitted on the held-out
-rows of the folds. Calibration does not change the predictions of the machine.
+Probabilities are computed by scikit-learn's `CalibratedClassifierCV` with the selected parameters:
+for each class against the rest, copies of the machine give decision values on held-out rows, to
+which a map to probabilities is fitted. The predictions of the machine stay the same.
 """
 
 from __future__ import annotations

@@ -1,10 +1,8 @@
 """The identity of the code that made a record: version, commit, fingerprint and parameters.
 
-The fingerprint of a machine is a hash of the code of the machine's module and of all modules that
-this module imports, directly or indirectly, from mmbench or the machine's package. The hash is
-computed from syntax trees without docstrings, so comments, docstrings and formatting do not change
-the fingerprint. The description of a machine's parameter is an argument of a function call, so a
-change of the description changes the fingerprint.
+The fingerprint of a machine is a hash of the syntax trees of its module and of all modules behind
+it in mmbench or the machine's package, without docstrings. The description of a parameter is an
+argument of a call, and changes the fingerprint.
 """
 
 from __future__ import annotations

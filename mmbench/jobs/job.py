@@ -1,16 +1,16 @@
 """A job trains and tests one machine on one split of one data set.
 
-The file name of a job's record is the key of the job. A plan lists jobs, a run executes jobs, and
-tables are computed from the records of jobs. All values of a job can be written as JSON.
+All its values can be written as JSON. Its key is the file name of its record.
 """
 
 from __future__ import annotations
 
 import hashlib
 import json
+import marshal
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, fields, is_dataclass, replace
-from functools import cache, cached_property
+from functools import cache, cached_property, lru_cache
 from typing import Any
 
 from mmbench.datasets.dataset import DatasetRef
@@ -46,10 +46,9 @@ class SplitRef:
     fold: int = 0
     #: Master seed of the experiment.
     seed: int = 0
-    #: Maximum size of the training subset, or None for all training rows. An integer n as
-    #: `max_train` means a random stratified subset of n rows. The value ("per_class", n) means n
-    #: rows per class, and ("nested", n) means the first n rows of a random order. Larger nested
-    #: subsets contain all smaller nested subsets.
+    #: Maximum size of the training subset, or None for all rows: n random stratified rows,
+    #: ("per_class", n), or ("nested", n) for the first n rows of a random order, so that larger
+    #: nested subsets contain smaller ones.
     max_train: int | tuple[str, int] | None = None
 
     @property
@@ -79,9 +78,9 @@ class Job:
     split: SplitRef
     machine: str
     kernel: str
-    #: Fixed parameters of the machine as (name, value), sorted by name, including ``degree`` if the
-    #: kernel is ``poly``. A parameter in `grid` is not a fixed parameter. Fixed parameters
-    #: replace inherited parameters with the same names.
+    #: Fixed parameters of the machine as (name, value), sorted by name, with ``degree`` for
+    #: ``poly``. They replace inherited parameters of the same names; parameters in `grid` are not
+    #: fixed.
     params: Pairs = ()
     #: Searched parameters as (name, values), sorted by name; empty if no parameter is searched. If
     #: the configuration gives ``auto`` for a parameter, `grid` contains the list of values that
@@ -188,9 +187,11 @@ class Job:
         KeyError, TypeError
             If a field is missing or unknown.
         """
-        parts = {"dataset": DatasetRef, "split": SplitRef, "select": SelectRef}
-        built = {name: _from_dict(part, values[name]) for name, part in parts.items()}
-        return _from_dict(cls, {**values, **built})
+        parts = {"dataset": DatasetRef, "select": SelectRef}
+        built = {
+            name: _shared(part, marshal.dumps(values[name], 2)) for name, part in parts.items()
+        }
+        return _from_dict(cls, {**values, **built, "split": _from_dict(SplitRef, values["split"])})
 
 
 def _fields(part: Any) -> dict[str, Any]:
@@ -203,6 +204,12 @@ def _from_dict(cls: type, values: Mapping[str, Any]) -> Any:
     if missing := _needed(cls) - values.keys():
         raise KeyError(f"{cls.__name__} without {', '.join(sorted(missing))}")
     return cls(**{name: _frozen(value) for name, value in values.items()})
+
+
+@lru_cache(maxsize=1000)
+def _shared(cls: type, values: bytes) -> Any:
+    """Return a dataclass from JSON types as bytes; most jobs of an experiment have the same one."""
+    return _from_dict(cls, marshal.loads(values))
 
 
 @cache

@@ -96,9 +96,8 @@ class Plan:
     #: Headings of machines in tables, by the name of the entry of ``machines`` in the
     #: configuration. The heading of any other entry is the label of the machine.
     labels: Mapping[str, str] = field(default_factory=dict)
-    #: Names of data sets in published tables, by the name in mmbench, if the two names differ. An
-    #: empty published name means that results are not compared with published results. The empty
-    #: name is the default if only some classes of a data set are used.
+    #: Names of data sets in published tables, by the name in mmbench, if the names differ. An empty
+    #: name means that results are not compared; it is the default if only some classes are used.
     published_as: Mapping[str, str] = field(default_factory=dict)
     #: Number of splits behind each published mean, by data set, if it differs from the number in
     #: the published table.
@@ -110,12 +109,13 @@ class Plan:
     metrics: tuple[str, ...] = ()
     #: For each entry of ``machines`` with inherited parameters, the entry with the parameters.
     uses: Mapping[str, str] = field(default_factory=dict)
-    #: Ratio of test rows to training rows, before `max_train` excludes training rows. Without
-    #: `max_train`, and for split rules other than holdout and kfold, the value is 0, and tables
-    #: compute the ratio from the records.
+    #: Ratio of test rows to training rows before `max_train`. Without `max_train`, and for split
+    #: rules other than holdout and kfold, it is 0, and tables compute it from the records.
     test_to_train: float = 0.0
     #: Rows of the user's published table, if there is one.
     published: tuple[PublishedRow, ...] = ()
+    #: Names of the layouts of further tables of the experiment.
+    more_layouts: tuple[str, ...] = ()
     #: SHA-256 and text of the configuration in the results folder; empty if unknown.
     config_sha256: str = ""
     config: str = ""

@@ -79,13 +79,10 @@ class Record:
     environment: Mapping[str, Any] = field(default_factory=dict)
     #: The limits of the job, with the entries "time" in seconds and "memory" in bytes.
     limits: dict[str, Number] = field(default_factory=dict)
-    #: For a job that reached a limit, the entries "stage" (stage in which the job ended), "seconds"
-    #: (time since the job's start) and "bytes" (used memory). If the stage is the selection,
-    #: "trainings" and "planned" are the numbers of completed and of planned trainings. If the stage
-    #: is the training, "pairs", "pairs_begun" and "pairs_solved" are the numbers of all, of begun
-    #: and of solved pairs of classes. The entry "pair" is the unsolved pair of classes with the
-    #: largest duality gap. The entries "iterations", "objective", "bound", "gap" and "violation"
-    #: describe the solution for this pair.
+    #: If a job reached a limit: "stage" (in which it ended), "seconds" (since its start) and
+    #: "bytes" (used memory). In the selection also "trainings" (completed) and "planned". In the
+    #: training also "pairs", "pairs_begun" and "pairs_solved", and "iterations", "objective",
+    #: "bound", "gap" and "violation" of "pair", the unsolved pair with the largest gap.
     reached: Mapping[str, Any] = field(default_factory=dict)
     #: Start and end of the job, as ISO 8601 times in UTC.
     started: str = ""

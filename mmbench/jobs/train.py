@@ -44,10 +44,9 @@ def train(
 ) -> tuple[PairwiseClassifier, dict[str, Any]]:
     """Return the fitted machine of a job, and the entry `selection` of the job's record.
 
-    `inherited` contains the selected parameters of the parent jobs; `seeds` has the entries
-    "selection" and "machine". The clock measures the stages "warm_up", "selection" and "training".
-    If the context manager `spread` is given, the machine is fitted inside `spread`, which
-    distributes the pairs of classes to the workers of a cluster.
+    `inherited` are the selected parameters of the parents; `seeds` has the entries "selection" and
+    "machine". The clock measures the stages "warm_up", "selection" and "training". Inside the
+    context manager `spread`, the workers of a cluster train the pairs of classes.
     """
     choice = middle(inherited) if inherited else [{}]
     machine = make_machine(job, threads, seeds["machine"], data.y_train)

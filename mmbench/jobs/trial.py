@@ -1,8 +1,7 @@
 """Trial fits of classifiers and transformers of other packages before an experiment is run.
 
-mmbench knows neither the valid parameters of a class of another package nor its requirements on the
-data. Therefore, the class is fitted to a few rows first, so that one message replaces the failure
-of every job.
+Their valid parameters and requirements are unknown. A fit to a few rows gives one message in place
+of a failure of every job.
 """
 
 import warnings

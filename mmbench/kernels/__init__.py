@@ -1,9 +1,8 @@
 """Kernel functions, computed from inner products or squared distances of rows.
 
-Each entry of a kernel matrix is a scalar function of the same entry of a *base* matrix. The base
-matrix contains squared distances for ``rbf``, and inner products for ``linear`` and ``poly``. For a
-grid of kernel parameters, the base matrix is computed once, and the scalar function is applied at
-each grid point.
+Each entry of a kernel matrix is a function of the same entry of a *base* matrix: squared distances
+for ``rbf``, inner products for ``linear`` and ``poly``. A grid of kernel parameters needs one base
+matrix.
 """
 
 from __future__ import annotations
@@ -27,9 +26,9 @@ SINGLE_PRECISION_MAX = 4.0
 #: all centred rows x.
 SINGLE_PRECISION_EXPONENT = 100.0
 
-#: The squared distance of rows x and z is computed from ``x - z`` if this distance is below
-#: NEAR_SHARE times ``x'x + z'z``. With this rule, the relative error of the exponent of ``rbf`` is
-#: 1e-6, even if ``gamma (x'x + z'z) > 1e10``.
+#: The squared distance of rows x and z is computed from ``x - z`` if it is below NEAR_SHARE times
+#: ``x'x + z'z``. The relative error of the exponent of ``rbf`` is then 1e-6, even if ``gamma (x'x +
+#: z'z) > 1e10``.
 NEAR_SHARE = 1e-10
 
 #: Number of rows per chunk of a matrix; `_integer_power` changes the matrix chunk by chunk.
@@ -75,11 +74,10 @@ class Kernel:
     divisor: float = 1.0
 
     def trace_normalised(self, X: NDArray, weights: NDArray | None = None) -> Kernel:
-        """Return this kernel divided by the mean of ``k(x, x)`` over the rows x of X.
+        """Return this kernel divided by the (weighted) mean of ``k(x, x)`` over the rows x of X.
 
-        For ``poly``, the Gram matrix of X with the returned kernel has the trace n, the number of
-        rows. Only ``poly`` is divided: the trace of ``rbf`` is always n, and for ``linear`` the
-        rows can be scaled instead. If rows have weights, the mean of ``k(x, x)`` is weighted.
+        Only ``poly`` is divided, so that the Gram matrix has the trace n: for ``rbf`` it always
+        has, and for ``linear`` the rows can be scaled.
 
         Examples
         --------
@@ -157,6 +155,7 @@ class Kernel:
             return base.astype(dtype, copy=False)
         X = np.asarray(X, dtype=dtype)
         Z = X if same else np.asarray(Z, dtype=dtype)
+        check_time(float(len(X)) * len(Z) * X.shape[1])
         if self.name != "rbf":
             return X @ Z.T
         centre = self.centre(Z)

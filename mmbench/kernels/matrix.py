@@ -1,17 +1,13 @@
 """Kernel matrices that are stored, given by the user, or computed by blocks in limited memory.
 
-A user may pass a kernel matrix or a kernel function in place of a kernel name. With
-``kernel="precomputed"``, `fit` takes the kernel matrix of the training rows, and `predict` takes
-the kernel values between new rows and training rows. A kernel function takes two sets of rows and
-returns the matrix of kernel values. A kernel matrix that the user passes, or that a kernel function
-computes, is stored, and must be symmetric. If this kernel matrix is not positive semidefinite, the
-training problems are not convex, and only a few classifiers return a lower bound on the optimal
-value.
+With ``kernel="precomputed"``, `fit` takes the kernel matrix of the training rows, and `predict` the
+kernel values of new and training rows. A kernel function takes two sets of rows and returns the
+matrix. Both matrices must be symmetric. If a matrix is not positive semidefinite, the problems are
+not convex, and few classifiers return a lower bound.
 
-`LazyGram` is a stored kernel matrix; each row is computed at its first use. `KernelMatrix` computes
-kernel values by blocks, and stores rows of the kernel matrix up to a memory limit. Whole rows are
-stored, since a change of one coefficient of the kernel expansion adds a multiple of one matrix row
-to the decision values.
+`LazyGram` computes each row at its first use. `KernelMatrix` computes blocks, and stores rows up to
+a memory limit: whole rows, since a change of one coefficient adds a multiple of one row to the
+decision values.
 """
 
 from __future__ import annotations
@@ -346,9 +342,9 @@ STORED_SHARE, PART_SHARE, BLOCK_SHARE = 0.6, 0.55, 0.05
 #: deleted if a submatrix and its workspace need the memory.
 WORKSPACE_SHARE = 0.65
 
-#: Memory in bytes that a submatrix may use even if the memory limit is lower, enough for 866 rows
-#: in float32. With smaller submatrices, training is slow: for 1400 support vectors, training with
-#: submatrices of 500 rows takes seven times as long as with submatrices of 1000 rows.
+#: Memory in bytes that a submatrix may use even above the memory limit, enough for 866 rows in
+#: float32. For 1400 support vectors, submatrices of 500 rows take seven times as long as of 1000
+#: rows.
 LEAST_PART_BYTES = 3_000_000
 
 

@@ -1,8 +1,8 @@
 """The classifiers ("machines") as scikit-learn estimators, with one file or folder per classifier.
 
-`MACHINES` maps the name of each machine, as written in YAML files, to the path ``module:Class`` of
-the machine's class. `ALIASES` contains further names, most of them from papers, for machines with
-fixed parameter values. The module of a classifier is imported at the first use of the classifier.
+`MACHINES` maps the name of each machine in YAML files to the path ``module:Class`` of its class.
+`ALIASES` contains names, most of them from papers, for machines with fixed parameter values. A
+machine's module is imported at its first use.
 """
 
 from __future__ import annotations

@@ -2,39 +2,29 @@
 
     min over w   1/2 w'Nw + eta/2 ||w||^2 - w'(m+ - m-)
 
-In the feature space, m+ and m- are the means of the positive and the negative class. The matrix N
-is the scatter matrix within the classes, without a factor 1/n. The optimal w is ``sum_i a_i
-phi(x_i)`` over the training rows, with
+In feature space, m+ and m- are the class means, and N is the scatter matrix within the classes,
+without a factor 1/n. The optimal w is ``sum_i a_i phi(x_i)`` with
 
     a = (N_K + eta K)^-1 (m_+ - m_-),    N_K = sum_c K_c (I - 11'/n_c) K_c',   m_c = K_c 1 / n_c
 
-K_c contains the n_c columns of the Gram matrix K that belong to class c, and m_c is the mean of
-these columns. The problem does not determine the intercept b. The parameter `bias` selects a rule
-for b.
+K_c has the n_c columns of the Gram matrix K of class c. The eta of the problem is the parameter
+`eta` times ``tr(K)/n``. The intercept b follows from the parameter `bias`.
 
-If rows have sample weights s_i, the class means are weighted means. With sample weights, the
-scatter matrix N is the sum of ``s_i (x_i - m)(x_i - m)'``, where m is the mean of the class of x_i.
-The ridge eta of the problem is the parameter `eta` of `KLDA` times ``tr(K)/n``. With sample
-weights, the weighted mean of ``k(x_i, x_i)`` replaces ``tr(K)/n``. Class weights affect only the
-intercept b, which minimises the weighted training errors. With class weights in N, the projected
-training rows of the class with the larger weight would have a small scatter. New rows of this class
-would have a larger scatter and would be misclassified.
+Sample weights weight the means, N and ``tr(K)/n``. Class weights change only b: in N, they would
+shrink the scatter of the projected training rows of a class, but not of its new rows, which would
+be misclassified.
 
-The least squares SVM uses the total scatter matrix ``N + (n+ n- / n) (m+ - m-)(m+ - m-)'`` in place
-of N. The additional term only changes the length of the optimal w. Therefore the optimal w of
-`KLDA` is a multiple of the optimal w of the least squares SVM with C = 1/eta. `KLDA` and the least
-squares SVM use the same solver.
+The least squares SVM has N plus ``(n+ n- / n) (m+ - m-)(m+ - m-)'`` in place of N, which changes
+only the length of w. Therefore w is a multiple of the w of that SVM with C = 1/eta, and both use
+one solver.
 
-| `Fit.route` | condition | operations per eta, for n rows and d features |
-| --- | --- | --- |
-| Cholesky in features | linear kernel, at least two rows per feature | d^3 + n d |
-| Cholesky | otherwise | n^3 / 3 |
-| printed system | ``solver="reference"`` | n^3 |
-| equal means | the class means are equal: w = 0 | |
+    Fit.route              condition                             cost per eta: n rows, d features
+    Cholesky in features   linear kernel, two rows per feature   d^3 + n d
+    Cholesky               otherwise                             n^3 / 3
+    printed system         solver="reference"                    n^3
+    equal means            the class means are equal: w = 0
 
-On the data sets Heart, Pima and German (297 to 1000 rows), the route "printed system" takes 1.4 to
-1.9 times the CPU time of "Cholesky", and 3 to 28 times the CPU time of "Cholesky in features"
-(`benchmarks/peers.py`).
+CPU times of the routes are in `benchmarks/peers.py`.
 
 References
 ----------
@@ -168,8 +158,7 @@ class KLDA(WeightedClassifier):
             coef = np.zeros((len(rows.y), len(etas)))
         elif reference:
             # The solved system is (P K + eta I) a = delta, where P subtracts the mean of each
-            # class. The paper prints this system multiplied by K. The multiplied system has no
-            # unique solution if K is singular.
+            # class. The paper prints it multiplied by K, with no unique solution if K is singular.
             route, eye = "printed system", np.eye(len(rows.y))
             printed = rows.centred(np.asarray(gram))
             coef = np.column_stack([np.linalg.solve(printed + eta * eye, delta) for eta in ridges])

@@ -1,43 +1,34 @@
-"""The large margin distribution machine (LDM), an SVM with a large mean and a small variance of
-the margins.
+"""The large margin distribution machine (LDM): an SVM with large mean and small variance of
+margins.
 
     min over w      1/2 ||w||^2 + lambda_1 V(w) - lambda_2 M(w) + C sum_i xi_i               (P)
     subject to      y_i f(x_i) >= 1 - xi_i,  xi_i >= 0,   f(x) = w'phi(x)
 
-The margins are ``m_i = y_i f(x_i)``. M(w) is their mean, and V(w) is twice their variance (with
-divisor n), as in the program of the paper's authors. The decision function has no bias term. A
-constant feature c, appended to phi(x), takes the place of a bias term: it adds c^2 to all kernel
-values, and its weight is a part of w. Let zbar and S be the mean and the covariance of the vectors
-``z_i = y_i phi(x_i)``, and ``M = I + 4 lambda_1 S``. The dual problem has the variables beta_i:
+M(w) is the mean of the margins ``y_i f(x_i)``, and V(w) is twice their variance (divisor n), as in
+the program of the authors. There is no bias term; a constant feature c, which adds c^2 to all
+kernel values, takes its place. With the mean zbar and the covariance S of ``z_i = y_i phi(x_i)``,
+and ``M = I + 4 lambda_1 S``, the dual problem is
 
     max over beta   sum_i beta_i - 1/2 v'Hv   subject to  0 <= beta_i <= C                   (D)
     H_ij = z_i' M^-1 z_j,   v_i = beta_i + lambda_2 / n,   w = M^-1 sum_i v_i z_i
 
-If row i has the weight s_i, the penalty on xi_i and the upper bound of beta_i are ``C s_i``, the
-mean and the variance of the margins are weighted, and ``v_i = beta_i + lambda_2 s_i / sum_j s_j``.
+With row weights s_i, ``C s_i`` replaces C, mean and variance are weighted, and
+``lambda_2 s_i / sum_j s_j`` replaces ``lambda_2 / n``.
 
-Problem (D) is the dual of an SVM without bias term on the rows ``M^(-1/2) z_i``, in which the
-constant ``lambda_2 zbar' M^-1 z_i`` is added to the decision of row i. Two rows of zeros with the
-labels 1 and -1 take up the sum of the dual variables, which the SVM requires to be zero. Their
-penalty, the sum of all ``C s_i``, is large enough for every feasible beta. An algorithm of the SVM
-then solves (D), and `Fit.route` is the algorithm's name, see `mmbench.machines.svm`. One
-eigendecomposition of S serves all values of lambda_1, lambda_2 and C, see
-`mmbench.machines.kernel_pca`.
+(D) is the dual of an SVM without bias on the rows ``M^(-1/2) z_i`` with the constant
+``lambda_2 zbar' M^-1 z_i`` in the decision of row i. Two rows of zeros with the labels 1 and -1
+take up the sum of the dual variables, which an SVM requires to be zero; their penalty, the sum of
+all ``C s_i``, is large enough for every feasible beta. `Fit.route` is the algorithm of this SVM
+(`mmbench.machines.svm`). One eigendecomposition of S serves all lambda_1, lambda_2 and C.
 
-| `Fit.route` | used by "auto", for n rows with k coordinates | cost |
-| --- | --- | --- |
-| active set, interior point | k < n, and k <= 64 or n >= 4 k | n k^2 per iteration |
-| SMO, SMO on working sets | otherwise, or if no solution was found | n^2 k for H, n per step |
-| Clarabel | never; only by solver="reference" | n^3 operations per iteration |
+    Fit.route                      when, for n rows, k coordinates        cost
+    active set, interior point     k < n, and k <= 64 or n >= 4 k         n k^2 per iteration
+    SMO, SMO on working sets       otherwise, or after the others failed  n^2 k for H, n per step
+    Clarabel                       solver="reference"                     n^3 per iteration
 
-The number k of coordinates is at most one more than the number of features for a linear kernel,
-and about n for other kernels. For these kernels, the eigendecomposition takes n^3 operations.
-
-Coordinate descent on (D), the algorithm of the paper, is not used. On the data set German
-(standardized, 1000 rows) with C = 1000, 20,000 passes over the rows end with a relative duality gap
-of 2e-4 after 50 seconds (RBF kernel), or of 2e-2 and more (linear kernel). SMO and the
-interior-point method reach 1e-7 in less than a second. With C = 0.1, coordinate descent takes two
-to three times as long as SMO.
+With a linear kernel, k is at most the number of features plus 1; with other kernels, k is about n,
+and the eigendecomposition takes n^3 operations. The paper's coordinate descent on (D) is not used:
+it converges slowly for large C, and takes two to three times as long as SMO at C = 0.1 (German).
 
 References
 ----------

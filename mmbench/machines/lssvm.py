@@ -2,45 +2,35 @@
 
     min over w, b   1/2 w'w + C/2 sum_i xi_i^2    subject to   y_i f(x_i) = 1 - xi_i    (30), (31)
 
-The MAMC is the maximal average margin classifier of `mmbench.machines.mamc`. In the EMAMC paper
-(Abe), the objective also contains the average margin, with a factor C_a. The term of the average
-margin only rescales the solution (w, b), and is omitted here. Let phi be the feature map, and Phi
-the matrix with the row phi(x_i)' for each of the M training rows x_i. The optimal w and b solve
+The paper adds the average margin to the objective, which only rescales (w, b), and is omitted. With
+the feature map phi, and the matrix Phi of the M rows phi(x_i)', the optimal w and b solve
 
     (I/C + Phi'Phi) w + Phi'1 b = Phi'y,    1'Phi w + M b = 1'y                        (36), (37)
 
-The dual variables a solve the dual system with the Gram matrix G = Phi Phi',
+The dual variables a solve the system with the Gram matrix G = Phi Phi',
 
     (I/C + G) a + 1 b = y,                  1'a = 0,          w = Phi'a.
 
-Two interpretations of the feature map phi lead to two classifiers:
+The parameter `reading` selects phi:
 
-- With ``reading="gram"``, phi is the feature map of the kernel. The machine is the usual LS-SVM: G
-  is the kernel matrix K, and ``f(z) = sum_i a_i k(x_i, z) + b``.
+    "gram"        LS-SVM: phi is the feature map of the kernel; G = K
+                  f(z) = sum_i a_i k(x_i, z) + b
+    "empirical"   EMAMC: phi(x) = (k(x, x_1), ..., k(x, x_M))' as printed in (32); G = K K'
+                  f(z) = sum_i w_i k(x_i, z) + b,  w = K a
 
-- With ``reading="empirical"``, ``phi(x) = (k(x, x_1), ..., k(x, x_M))'`` as printed in (32). The
-  machine is the EMAMC with ``G = K K'`` and ``f(z) = sum_i w_i k(x_i, z) + b``, where ``w = K a``.
+With row weights s_i, the penalty is ``C/2 sum_i s_i xi_i^2``, ``diag(1/(C s))`` replaces I/C, and
+(32) becomes ``phi(x) = (sqrt(s_m) k(x, x_m))_m``, so that a row of weight 2 has the effect of two
+equal rows.
 
-The row weights s_i are the products of sample weights and class weights. If rows have weights, the
-penalty in (30) is ``C/2 sum_i s_i xi_i^2``, and ``diag(1/(C s))`` replaces I/C. The feature map
-(32) becomes ``phi(x) = (sqrt(s_m) k(x, x_m))_m``, so that ``G = K diag(s) K'``. With the weighted
-feature map, a row of weight 2 has the same effect as two equal rows of weight 1.
+    Fit.route              condition                              cost per C: n rows, d features
+    Cholesky in features   linear, two rows per feature           d^3 + n d
+    conjugate gradients    linear, sparse rows, n and d > 5000    10 to 1000 products
+    Cholesky               otherwise; eigenvectors of K for (32)  n^3 / 3
+                           and 1/C below rounding errors
+    printed system         solver="reference"                     n^3
 
-| `Fit.route` | condition | operations per C, for n rows and d features |
-| --- | --- | --- |
-| Cholesky in features | linear kernel, at least two rows per feature | d^3 + n d |
-| conjugate gradients | linear kernel, sparse rows, n and d above 5000 | 10 to 1000 products |
-| Cholesky | otherwise; for (32) and 1/C below rounding errors, eigenvectors of K | n^3 / 3 |
-| printed system | ``solver="reference"``; with (32), a least squares problem is solved | n^3 |
-
-On the data sets Heart, Pima and German (297 to 1000 rows), the route "printed system" takes 1.3 to
-2.9 times the CPU time of "Cholesky", and 3 to 22 times the CPU time of "Cholesky in features"
-(`benchmarks/peers.py`).
-
-For dense rows, conjugate gradients are not used. On the stored RBF kernel matrix of 4000 and 8000
-rows of MNIST, conjugate gradients take 0.3 to 1.1 times the CPU time of "Cholesky" if C <= 1, and
-0.9 to 6 times if C = 100. Conjugate gradients need 11 to 666 iterations to reach a relative
-residual of 1e-7.
+CPU times are in `benchmarks/peers.py`. Dense rows are not solved by conjugate gradients: their time
+relative to "Cholesky" depends on C, from 0.3 (C <= 1) to 6 (C = 100) on MNIST.
 
 References
 ----------

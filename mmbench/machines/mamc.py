@@ -3,28 +3,20 @@
     max over w, b   (1/M) sum_i y_i (w'phi(x_i) + b) - 1/2 (w'w + b^2)                  (11)
     w = (1/M) sum_i y_i phi(x_i),   b = (1/M) sum_i y_i                           (12), (13)
 
-M is the number of training rows. By (13), the intercept b depends only on the class sizes. With
-``bias="optimized"``, b is instead the intercept with the fewest training errors. Equations
-(14)-(25) of this intercept are in `mmbench.machines.base.threshold`. The parameter `Cm` changes the
-direction of w:
+M is the number of rows. With ``bias="optimized"``, b has the fewest training errors instead,
+(14)-(25) in `mmbench.machines.base.threshold`. The parameter `Cm` changes the direction of w:
 
     f(x) = (1/M) sum_{y_i=+1} k(x, x_i) - (Cm/M) sum_{y_i=-1} k(x, x_i) + b             (29)
 
-The row weights s_i are the products of sample weights and class weights. If rows have weights,
-``sum_i s_i`` replaces M, and s_i multiplies term i of each sum over rows in (11)-(16) and (29).
+Row weights s_i multiply the terms of all sums over rows, and ``sum_i s_i`` replaces M. The MAMC of
+the paper has ``bias="prior"``, and the MAMC_b ``bias="optimized"``; the MAMC_bs then selects Cm
+after gamma, and the MAMC_bsg jointly with gamma.
 
-The estimator `MAMC` implements four classifiers of the paper. The MAMC has the w of (12) and the b
-of (13). The MAMC_b has ``bias="optimized"``. The MAMC_bs and the MAMC_bsg also have
-``bias="optimized"``, and select the hyper-parameter Cm. The MAMC_bs selects Cm after gamma, and the
-MAMC_bsg selects Cm jointly with gamma. All solutions are in closed form:
-
-| `Fit.route` | when | operations for n rows and d features |
-| --- | --- | --- |
-| closed form | default | n d with a linear kernel, else n^2 d; n log n for "optimized" |
-| closed form, bias pair by pair | "optimized" with ``solver="reference"`` | in addition n^2 |
-
-The CPU time of the MAMC relative to the SVM is 1.3 on 4000 digits of MNIST with the RBF kernel, and
-0.05 on 40,000 rows of 54 features with the linear kernel (`benchmarks/peers.py`).
+    Fit.route                       when                    cost: n rows, d features
+    closed form                     default                 n d if linear, else n^2 d;
+                                                            n log n for "optimized"
+    closed form, bias pair by pair  "optimized",            in addition n^2
+                                    solver="reference"
 
 References
 ----------
@@ -178,9 +170,9 @@ class ClassSums(NamedTuple):
 def class_sums(problem: BinaryProblem, weights: NDArray | None = None) -> ClassSums:
     """Return the sums of ``k(x, x_i)`` over the rows x_i of each class, divided by M as in (29).
 
-    `weights` are the row weights s_i. If a kernel matrix is stored or given, the class sums are a
-    product with the kernel matrix. Otherwise the class sums are computed from the features: by two
-    products for a linear kernel, and from temporary blocks of kernel values for other kernels.
+    `weights` are the row weights s_i. The sums are a product with a stored or given kernel matrix,
+    or computed from the features: two products if linear, temporary blocks of kernel values
+    otherwise.
     """
     shares = _shares(problem.y, weights)
     if isinstance(problem, PartProblem):

@@ -3,16 +3,14 @@
     min over w, b   1/2 ||w||^2 + C sum_i xi_i
     subject to      y_i f(x_i) >= 1 - xi_i,  xi_i >= 0,  -B <= f(x_i) <= B                   (7)
 
-With the Gram matrix K, the multipliers alpha_i, lambda_i and lambda*_i, and the variables ``u_i =
-y_i alpha_i - lambda_i + lambda*_i``, the dual of (7) is problem (8):
+With the Gram matrix K and ``u_i = y_i alpha_i - lambda_i + lambda*_i``, the dual problem is
 
     max over alpha, lambda, lambda*   sum_i alpha_i - B sum_i (lambda_i + lambda*_i) - 1/2 u'Ku
     subject to      sum_i u_i = 0,  0 <= alpha_i <= C,  lambda_i, lambda*_i >= 0             (8)
 
-The decision function is ``f(z) = sum_i u_i k(x_i, z) + b``. Let theta be the maximum of
-``|f(x_i)|`` over the training rows, for the SVM with the same C. If B >= theta, the RMM is the SVM.
-If B < 1, no row has the margin 1. Therefore the bound B is chosen between 1 and theta. In problems
-(13) and (14) of the journal paper, the bound B is a variable t:
+and ``f(z) = sum_i u_i k(x_i, z) + b``. Let theta be the maximum of ``|f(x_i)|`` for the SVM with
+the same C. If B >= theta, the RMM is the SVM; if B < 1, no row has the margin 1. In the journal
+paper, the bound is a variable t:
 
     min over w, b, t   1/2 ||w||^2 + C sum_i xi_i + D t                                      (13)
     subject to         y_i f(x_i) >= 1 - xi_i,  xi_i >= 0,  -t <= f(x_i) <= t,  t >= 1
@@ -21,37 +19,25 @@ If B < 1, no row has the margin 1. Therefore the bound B is chosen between 1 and
     subject to         y_i f(x_i) >= 1 - xi_i,  -t - tau*_i <= f(x_i) <= t + tau_i,  t >= 1,
                        xi_i, tau_i, tau*_i >= 0
 
-The dual of (13) is (8) with B = 1, with the constant D added to the objective, and with the
-additional constraint ``sum_i (lambda_i + lambda*_i) <= D``. The dual of (14) is the dual of (13)
-with the upper bound ``D nu / n`` on each lambda_i and lambda*_i. Let v(t) be the optimal value of
-(8) with B = t. For problem (14), lambda_i and lambda*_i in (8) also have the upper bound ``D nu /
-n``. Problems (13) and (14) minimise ``v(t) + D t`` over t >= 1. The derivative of v(t) is ``-sum_i
-(lambda_i + lambda*_i)``, a monotone, piecewise linear function of t. A root search finds the bound
-t at which the derivative of ``v(t) + D t`` is zero.
+The dual of (13) is (8) with B = 1, the constant D in the objective, and
+``sum_i (lambda_i + lambda*_i) <= D``. In (14), each lambda_i and lambda*_i also has the upper bound
+``D nu / n``. With the optimal value v(t) of (8) for B = t, both problems minimise ``v(t) + D t``
+over t >= 1. The derivative of v, ``-sum_i (lambda_i + lambda*_i)``, is monotone and piecewise
+linear, so the best t is found by a root search.
 
-If row i has weight s_i, the penalty on xi_i in all problems and the upper bound of alpha_i in (8)
-are ``C s_i``. With weights s_i, the penalty on tau_i and tau*_i in (14) is ``D nu s_i / sum_j
-s_j``.
+With row weights s_i, ``C s_i`` replaces C, and ``D nu s_i / sum_j s_j`` replaces ``D nu / n``. Rows
+without a label have only the bounds on f: no xi_i, and alpha_i = 0. They count for theta, and have
+the weight 1 in (14). SMO then solves (7), also with a linear kernel.
 
-Rows without a label may be given to `fit`. These rows have no slack xi_i, and only the bounds on
-their decision values apply: ``-B <= f(x_i) <= B`` in (7), and the bounds with t in (13) and (14).
-In (8), alpha_i is zero for these rows. Theta is then the maximum over all rows. In (14), the weight
-of a row without a label is 1. With such rows, SMO solves (7), also with a linear kernel.
+    Fit.route        when                        cost
+    as for the SVM   (7) with B >= theta         the SVM training
+    as for the SVM   (7) with B < theta          1 to 13 SVM trainings
+    closed form      (7) with B up to 1e-10      none
+    root search      (13) and (14)               10 RMM trainings with warm starts
+    Clarabel         solver="reference"          n^3 operations per iteration
 
-| `Fit.route` | used by "auto" | cost |
-| --- | --- | --- |
-| as for the SVM | (7) with B >= theta | only the SVM training |
-| as for the SVM | (7) with B < theta | 1 to 13 SVM trainings |
-| closed form | (7) with B up to 1e-10 | none |
-| root search | (13) and (14) | 10 RMM trainings with warm starts |
-| Clarabel | never; only by solver="reference" | n^3 operations per iteration |
-
-With "auto", one of six algorithms finds the returned solution: one of the five algorithms of the
-SVM, or the root search. In the experiment rmm_table1_opt of results/reference (digits of 64
-features), training the RMM (7) takes on average 4 to 13 times the CPU time of the SVM. This ratio
-of CPU times is 1.1 to 2.5 in the experiments rmm_table1_usps and rmm_table1_mnist1000. In a grid
-search, each RMM starts from the solution at a neighbouring grid point. The experiment
-configs/rmm_fig2.yaml measures the CPU time of an RMM that starts from the SVM's solution.
+CPU times relative to the SVM are in the experiments rmm_table1_* of results/reference, and for a
+start from the SVM's solution in rmm_fig2.
 
 References
 ----------
@@ -426,9 +412,8 @@ class RMMState:
     svm: BinaryModel
     #: Dual solution of the previous RMM.
     last: PiecewiseSolution
-    #: Last dual solution for each combination of the parameters (form, B, B_fraction, nu, D). If no
-    #: alpha_i reaches C, the RMM is the same for every larger C, so that a training with a larger C
-    #: ends at once.
+    #: Last dual solution per (form, B, B_fraction, nu, D). If no alpha_i reaches C, the RMM is the
+    #: same for every larger C, and the training ends at once.
     solved: Mapping[tuple, PiecewiseSolution]
 
 
@@ -491,13 +476,10 @@ def rmm_dual(
 ) -> PiecewiseQP:
     """Return the dual (8) as a minimisation over u, with a piecewise linear cost of each u_i.
 
-    The cost of u_i has three linear pieces. Between 0 and ``y_i C``, u_i is ``y_i alpha_i`` and the
-    slope is -y_i. Below this interval, lambda_i is positive and the slope is -B. Above this
-    interval, lambda*_i is positive and the slope is B. `cap` is the upper bound of each lambda_i
-    and lambda*_i in (14).
-
-    If B < 1, ``alpha_i = C`` is optimal for all u_i between 0 and ``y_i C``, and the slope is
-    ``-y_i B``.
+    Between 0 and ``y_i C``, u_i is ``y_i alpha_i`` and the slope is -y_i. Below, lambda_i is
+    positive and the slope is -B; above, lambda*_i is positive and the slope is B. `cap` is the
+    upper bound of lambda_i and lambda*_i in (14). If B < 1, ``alpha_i = C`` is optimal between 0
+    and ``y_i C``, and the slope is ``-y_i B``.
     """
     ends = np.sort(np.column_stack([0 * y, C * y]), axis=1)
     slope = np.full(len(y), B)
@@ -651,11 +633,10 @@ class PenaltySearch:
     def around(self, high: DualPoint, tol: float, gap_tolerance: float) -> list[DualPoint]:
         """Bracket the optimal bound t, and return the dual points at both ends of the bracket.
 
-        The first returned point is the convex combination of both ends for which the sum of all
-        lambda_i and lambda*_i is D. The dual points of RMMs without the status ``optimal`` are also
-        returned. If the bound t = 1 is optimal, only the dual point at t = 1 is returned. `high` is
-        the dual point of the SVM. `tol` is the relative width of the bracket and the tolerance of
-        the RMMs.
+        The first point is the convex combination of both ends with the sum D of all lambda_i and
+        lambda*_i; points without the status ``optimal`` follow. If t = 1 is optimal, only its point
+        is returned. `high` is the dual point of the SVM; `tol` is the relative width of the bracket
+        and the tolerance of the RMMs.
         """
         D, theta, low = self.D, float(np.abs(high.decision + high.bias).max()), high
         t_low = t_high = theta

@@ -3,45 +3,27 @@
     min over w, b   (1-D)/2 ||w||^2 + D/2 ||Sigma^(1/2) w||^2 + C sum_i xi_i
     subject to      y_i (w'(phi(x_i) - mu) + b) >= 1 - xi_i,  xi_i >= 0                      (3)
 
-The vector mu and the matrix Sigma are the mean and the covariance (with divisor n) of the training
-rows of both classes. The Sigma-SVM is equivalent to an SVM with the following kernel:
+The mean mu and the covariance Sigma (divisor n) are of the training rows of both classes. The
+Sigma-SVM is the SVM with the kernel
 
     k_D(x, z) = (phi(x) - mu)' ((1-D) I + D Sigma)^-1 (phi(z) - mu).                         (4)
 
-If row i has weight s_i, the penalty on xi_i in (3) is ``C s_i``. With weights s_i, mu is the
-weighted mean, and Sigma is ``sum_i s_i (phi(x_i) - mu)(phi(x_i) - mu)' / sum_i s_i``.
+With row weights s_i, ``C s_i`` replaces C, and mu and Sigma are weighted. `Fit.route` is the
+algorithm of the SVM (`mmbench.machines.svm`) on the kernel matrix of (4):
 
-The kernel matrix of (4) is computed by a matrix inverse or by an eigendecomposition. An SVM is then
-trained on this matrix as in `mmbench.machines.svm`. `Fit.route` is the algorithm of this SVM.
+    matrix          when                              cost
+    inverse         nonlinear kernel, D < 1, no row   n^3 per D, one more n x n array; 4 to 7 times
+                    weights, "auto" or "smo"          faster (benchmarks/routes.py, "inverse")
+    decomposition   otherwise                         one kernel PCA for all D; no n x n array for
+                                                      a linear SVM on features
 
-=============  ==============================================  ===================================
-matrix         condition                                       cost
-=============  ==============================================  ===================================
-inverse        a nonlinear kernel, D below 1, no row weights,  n^3 operations per D and an
-               and solver "auto" or "smo"                      additional n x n array: 4 to 7
-                                                               times faster than a decomposition
-                                                               of 500 to 2000 rows
-                                                               (benchmarks/routes.py)
-decomposition  otherwise                                       one kernel PCA for all D; no n x n
-                                                               array if a linear SVM with many rows
-                                                               per feature is trained on features
-=============  ==============================================  ===================================
-
-Let Kc be the centred Gram matrix of n rows, and ``s = n (1-D)/D``. The kernel matrix of (4) is
-computed from an inverse matrix P:
+With the centred Gram matrix Kc of n rows and ``s = n (1-D)/D``, the inverse is P in
 
     Kc ((1-D) I + D/n Kc)^-1 = (n/D) (I - s P),    P = (Kc + s I)^-1
 
-Let u be the dual variables of the SVM with the kernel (4). The coefficients of w over the training
-rows are then ``(n/D) P u``. In the coordinates of the eigendecomposition, the covariance Sigma and
-the matrix ``((1-D) I + D Sigma)^-1`` are diagonal.
-
-The matrix inverse takes 86 % of the CPU time of a training on 3000 rows (50 normally distributed
-features, rbf, gamma = 0.02, D = 0.9). No working set is used, since a working set would take
-more time. Instead of the inverse (n^3 operations), a working set of m rows would need a Cholesky
-factor (n^3/3 operations) and m columns of the kernel matrix (``n^2 m + n m^2`` operations). For m =
-0.15 n, these operations already add up to n^3/2. A working set must contain all support vectors,
-and in this example 75 % of the rows are support vectors.
+For the dual variables u of the SVM, the coefficients of w are ``(n/D) P u``. In the coordinates of
+the decomposition, Sigma is diagonal. A working set of m rows in place of the inverse would take
+``n^3/3 + n^2 m + n m^2`` operations, and m is large: most rows are support vectors.
 
 References
 ----------
@@ -81,18 +63,15 @@ from mmbench.solvers.rows import MappedRows
 SHARES = (0.0, 0.1, 0.3, 0.5, 0.7, 0.9, 0.99, 0.999)
 
 #: The inverse P is used only if the mean eigenvalue of the centred Gram matrix Kc is at least
-#: LEAST_EIGENVALUE_RATIO times the number ``s = n (1-D)/D``. For a smaller mean eigenvalue, the
-#: difference ``I - s P`` loses its digits by cancellation.
+#: LEAST_EIGENVALUE_RATIO times ``s = n (1-D)/D``; otherwise ``I - s P`` loses its digits.
 LEAST_EIGENVALUE_RATIO = 1e-7
 
-#: The inverse P is used only if the number ``s = n (1-D)/D`` is at least LEAST_SHIFT times the
-#: trace of the centred Gram matrix Kc. For a smaller s, the Cholesky factor of ``Kc + s I``
-#: consists of rounding errors.
+#: The inverse P is used only if ``s = n (1-D)/D`` is at least LEAST_SHIFT times the trace of Kc;
+#: otherwise the Cholesky factor of ``Kc + s I`` consists of rounding errors.
 LEAST_SHIFT = 1e-9
 
-#: For D = 1 and a nonlinear kernel, directions of the feature space are omitted if their variance
-#: is at most LEAST_VARIANCE times the largest variance. In these directions, the coefficients would
-#: be so large that sums of coefficients lose half of their digits.
+#: For D = 1 and a nonlinear kernel, directions with at most LEAST_VARIANCE times the largest
+#: variance are omitted: their coefficients would make sums lose half of their digits.
 LEAST_VARIANCE = float(np.sqrt(np.finfo(float).eps))
 
 

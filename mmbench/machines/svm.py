@@ -3,34 +3,28 @@
     min over w, b   1/2 ||w||^2 + C sum_i xi_i
     subject to      y_i f(x_i) >= 1 - xi_i,  xi_i >= 0,   f(x) = w'phi(x) + b            (1)
 
-With the Gram matrix K, the multipliers alpha_i and the variables ``u_i = y_i alpha_i``, the dual of
-(1) is problem (2):
+With the Gram matrix K and ``u_i = y_i alpha_i`` for the multipliers alpha_i, the dual problem is
 
     max over u      sum_i y_i u_i - 1/2 u'Ku   subject to  sum_i u_i = 0,  0 <= y_i u_i <= C   (2)
 
-The decision function is ``f(z) = sum_i u_i k(x_i, z) + b``. If row i has weight s_i, the penalty on
-the slack xi_i in (1) and the upper bound of ``y_i u_i`` in (2) are ``C s_i``. Equation numbers
+and ``f(z) = sum_i u_i k(x_i, z) + b``. With row weights s_i, ``C s_i`` replaces C. Equation numbers
 follow the paper on relative margin machines. If ``C=inf``, all slacks are zero (hard margin).
 
-| `Fit.route` | used by "auto", for n rows and d features | in `mmbench.solvers` |
-| --- | --- | --- |
-| SMO | nonlinear kernel; linear kernel with few rows per feature | `svm_dual.smo` |
-| SMO on working sets | as SMO, if there are many rows | `svm_dual.smo` |
-| SMO | of all pairs of many classes in one call | `svm_dual.many_pairs` |
-| active set, interior point | linear kernel, n > d, and d <= 64 or n >= 4 d | `features` |
-| coordinate descent | linear kernel, d > 64, sparse or many rows | `svm_dual.coordinate_descent` |
-| warm start | linear kernel, solution at neighbouring grid point is optimal | `features` |
-| libsvm | never; only by solver="reference", "libsvm" or "sklearn" | `libsvm_` |
-| liblinear | never; only by solver="liblinear" | `libsvm_` |
-| Clarabel | never; only by solver="clarabel" | `clarabel_` |
+    Fit.route             used by "auto", for n rows and d features      in mmbench.solvers
+    SMO                   nonlinear kernel, or few rows per feature      svm_dual.smo
+    SMO on working sets   as SMO, with many rows                         svm_dual.smo
+    SMO                   all pairs of many classes in one call          svm_dual.many_pairs
+    active set,           linear kernel, n > d, and d <= 64 or           features
+    interior point        n >= 4 d
+    coordinate descent    linear kernel, d > 64, sparse or many rows     svm_dual.coordinate_descent
+    warm start            linear kernel, the solution at a neighbouring  features
+                          grid point is optimal
+    libsvm                solver="reference", "libsvm" or "sklearn"      libsvm_
+    liblinear, Clarabel   solver="liblinear", "clarabel"                 libsvm_, clarabel_
 
-With "auto", one of the first five algorithms of the table finds the returned solution. The route
-"warm start" takes no steps, and returns the solution at the neighbouring grid point. If SMO
-(sequential minimal optimisation) finds no optimal solution with a linear kernel, `solvers.features`
-continues. If `solvers.features` finds no optimal solution, SMO continues. If coordinate descent
-finds no optimal solution, `solvers.features` or SMO continues. SMO alone leaves a relative duality
-gap of up to 0.7 on unscaled features. The interior-point method alone stalls if there are many rows
-and one class is rare.
+With a linear kernel, SMO and `features` continue each other's failures, and both continue
+coordinate descent: SMO alone leaves a relative gap of up to 0.7 on unscaled features, and the
+interior-point method stalls if there are many rows and one class is rare.
 
 References
 ----------
@@ -84,11 +78,10 @@ from mmbench.solvers.svm_dual.many_pairs import solve_pairs
 from mmbench.solvers.svm_dual.qp import PiecewiseQP, PiecewiseSolution
 from mmbench.solvers.svm_dual.smo import TOLERANCE_FACTORS, solve_smo, solve_to_gap
 
-#: For more than FEW_FEATURES features, the solvers in the feature space are used only with at least
-#: ROWS_PER_FEATURE rows per feature. The CPU time of these solvers relative to SMO, for trainings
-#: with ascending C, is 1/3 to 1 on 200 rows (1.4 on Flare-Solar), and 1/180 to 1/7 on 800 rows. On
-#: a pair of digits (256 features), these solvers and SMO take the same CPU time at four rows per
-#: feature.
+#: For more than FEW_FEATURES features, the solvers in the feature space need at least
+#: ROWS_PER_FEATURE rows per feature. With ascending C, their CPU time relative to SMO is 1/3 to 1
+#: on 200 rows (1.4 on Flare-Solar), 1/180 to 1/7 on 800 rows, and 1 on a pair of digits at four
+#: rows per feature.
 ROWS_PER_FEATURE = 4
 
 #: For at most FEW_FEATURES features, the interior-point method is used whenever there are more rows
@@ -96,16 +89,15 @@ ROWS_PER_FEATURE = 4
 #: SMO takes seconds and stops with a duality gap above the tolerance.
 FEW_FEATURES = 64
 
-#: If there are more than MANY_FEATURES features and many dense rows, coordinate descent is tried
-#: before the interior-point method for every C. The CPU time of coordinate descent relative to the
-#: interior-point method was measured on 10,000 rows with 500, 1000 and 2000 features. The relative
-#: CPU time is 1.2, 0.55 and 0.23 with C = 1, and 0.3, 0.15 and 0.05 with C = 0.01.
+#: Above this number of features, coordinate descent is tried before the interior-point method for
+#: every C, on many dense rows. On 10,000 rows of 500, 1000 and 2000 features, its relative CPU time
+#: is 1.2, 0.55 and 0.23 with C = 1, and 0.3, 0.15 and 0.05 with C = 0.01.
 MANY_FEATURES = 1000
 
-#: For at least COORDINATE_ROWS dense rows of more than FEW_FEATURES features, coordinate descent is
-#: tried first if C times the mean squared norm of the rows is at most ``d / FEW_FEATURES``. On USPS
-#: and the generated rows of `benchmarks/peers.py` (task `linear`), the CPU time relative to the
-#: other routes is then 0.2 to 0.9; on rows of 16 to 64 features, it is up to 5 for a larger C.
+#: On at least COORDINATE_ROWS dense rows of more than FEW_FEATURES features, coordinate descent is
+#: tried first if C times the mean squared norm of the rows is at most ``d / FEW_FEATURES``. Its
+#: relative CPU time is then 0.2 to 0.9 (`benchmarks/peers.py`, task `linear`), but up to 5 for 16
+#: to 64 features and a larger C.
 COORDINATE_ROWS = 1000
 
 #: Maximum number of features d for the interior-point method, which factors a d x d matrix per
@@ -127,15 +119,15 @@ FEW_GRAM_ROWS = 100
 #: the KKT violation of each row, whereas the duality gap contains the violations of all rows.
 GAP_TOLERANCE_FACTOR = 100
 
-#: For at most FEW_ROWS rows, the tolerance is multiplied by FEW_ROWS_FACTOR. The factor is small
-#: because of an estimator check of scikit-learn: decision values of a training with integer row
-#: weights and of a training with repeated rows must be equal up to 1e-7.
+#: For at most FEW_ROWS rows, the tolerance is multiplied by FEW_ROWS_FACTOR: an estimator check of
+#: scikit-learn requires decision values with integer row weights and with repeated rows to agree to
+#: 1e-7.
 FEW_ROWS, FEW_ROWS_FACTOR = 100, 0.01
 
 #: With at least MANY_CLASSES classes and at most MOST_PAIR_ROWS rows per pair, one compiled call
-#: per class solves all pairs, in 1/3.5 of the CPU time for 40 rows per pair. With fewer classes,
-#: the call takes longer to compile than it saves. It stores 24 bytes per row of each pair, for at
-#: most MOST_ROWS_OF_PAIRS rows.
+#: per class solves all pairs, in 1/3.5 of the CPU time for 40 rows per pair; with fewer classes,
+#: compiling takes longer. It stores 24 bytes per row of a pair, for at most MOST_ROWS_OF_PAIRS
+#: rows.
 MANY_CLASSES, MOST_PAIR_ROWS, MOST_ROWS_OF_PAIRS = 10, 400, 10**7
 
 #: For a hard margin, finite values of C are tried in ascending order: HARD_MARGIN_PENALTIES divided
@@ -363,10 +355,9 @@ def solve_dual(
 ) -> PiecewiseSolution:
     """Solve the dual of an SVM or an RMM, by a solver that depends on the kernel and the data.
 
-    The solvers are coordinate descent, SMO, and the solvers in the feature space. `dual` contains
-    the rows or the Gram matrix that `rows_or_gram` returns. `start` is the solution at a
-    neighbouring grid point, or the dual variables u of this solution. For a small C, a solution
-    within the gap tolerance may be no better than w = 0; smaller tolerances are then tried.
+    `dual` contains the rows or the Gram matrix of `rows_or_gram`, and `start` the solution, or the
+    dual variables u, at a neighbouring grid point. For a small C, a solution within the gap
+    tolerance may be no better than w = 0; smaller tolerances are then tried.
     """
     y, inside = problem.y, in_features(problem, solver)
     by_steps = isinstance(dual.gram, MappedRows) and isinstance(problem.X, np.ndarray)
@@ -427,10 +418,9 @@ def train_svm(
 ) -> BinaryModel:
     """Train one binary SVM, and store the solution of the dual (2) as `state` of the model.
 
-    `C` is a number, or an array with one value per row. `start` is the solution for another C on
-    the same rows, or the dual variables u of this solution. A `start` for a smaller C is also
-    optimal for `C` if all its ``|u_i|`` are below the smaller C. `max_iter` is the maximum number
-    of SMO steps; -1 means no limit.
+    `C` is a number or an array with one value per row. `start` is the solution for another C, or
+    its dual variables u; for a smaller C, it is also optimal if all ``|u_i|`` are below that C.
+    `max_iter` limits the SMO steps; -1 means no limit.
     """
     y, gap_tolerance = problem.y, GAP_TOLERANCE_FACTOR * tol
     solver = solver if max_iter < 0 else "smo"
@@ -493,10 +483,9 @@ def train_hard_margin(
 ) -> BinaryModel:
     """Train one binary SVM without slack, by trainings with increasing finite values of C.
 
-    A solution with all ``|u_i|`` below C is optimal for all larger C. The margin is half the
-    distance between the convex hulls of the two classes. Every feasible u of (2) defines a point in
-    each convex hull. Half the distance between these two points, ``||w|| / sum_i |u_i|``, is
-    therefore an upper bound on the margin.
+    A solution with all ``|u_i|`` below C is optimal for all larger C. Every feasible u of (2)
+    defines a point in the convex hull of each class; half their distance, ``||w|| / sum_i |u_i|``,
+    is an upper bound on the margin.
     """
     y, model, iterations = problem.y, None, 0
     diagonal = svm_dual(rows_or_gram(problem, solver, cache_size), y, 1.0).diagonal()

@@ -170,6 +170,8 @@ def _svmlight_fault(label: str, fields: Iterable[str]) -> str:
         index, colon, value = field.partition(":")
         if not (colon and re.fullmatch("[0-9]{1,18}", index)):
             return f": {field!r} is not a column number, a colon and a number"
+        if int(index) >= 2**31:
+            return f": the column number {index} is not below 2^31"
         if not SVMLIGHT_NUMBER.fullmatch(value):
             return f", column {index}: {value!r} is not a number"
         if int(index) <= last:

@@ -49,9 +49,9 @@ NO_NAMES: Mapping[str, Any] = MappingProxyType({})
 SVMLIGHT_LINE = rb"[+-]?[0-9.]+([ \t]+(qid|[0-9]+):[^\s:,]+){3,}\s"
 #: Pattern of the beginning of an ARFF file. KEEL gives such files the suffix ``.dat``.
 ARFF = re.compile(r"\s*(%[^\n]*\n\s*)*@relation\b", re.I)
-#: Names of file formats that cannot be read, with advice. The keys are patterns of the first bytes
-#: of a file. The patterns do not match CSV headers such as ``[ID],x`` or ``MATLAB_score,x``. A file
-#: is accepted if the advice contains the suffix of its name, such as ``.svm``.
+#: Names of file formats that cannot be read, with advice, by patterns of their first bytes, which
+#: do not match CSV headers such as ``[ID],x`` or ``MATLAB_score,x``. A file is accepted if the
+#: advice contains the suffix of its name, such as ``.svm``.
 OTHER_FORMATS = {
     b"\xd0\xcf\x11\xe0": "an Excel workbook; save it as CSV",
     b"PK\x03\x04": "an archive or an Excel workbook; unpack it, or save it as CSV",

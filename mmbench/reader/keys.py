@@ -126,9 +126,8 @@ class FileOptions(BaseModel):
     #: Whether the first line of a CSV file contains the column names. If the first line is a data
     #: row, the columns are named ``"1"``, ``"2"``, ...
     header: bool = True
-    #: Field separator of a CSV file, an ASCII character. A blank stands for any number of blanks.
-    #: The default separator is the most frequent of comma, semicolon and tab in the first line, or
-    #: blanks if the first line contains none of them.
+    #: Field separator of a CSV file, an ASCII character; a blank stands for any number of blanks.
+    #: By default the most frequent of comma, semicolon and tab in the first line, or blanks.
     separator: Character | None = None
     #: Number of lines to skip at the beginning of a CSV file.
     skip_lines: Annotated[int, Field(ge=0)] = 0
@@ -140,10 +139,9 @@ class FileOptions(BaseModel):
     thousands: Character | None = None
     #: Units before or after numbers, such as % and $. Units are removed from the numbers.
     units: Annotated[tuple[str, ...], BeforeValidator(_parse_units), Words] = ()
-    #: Words that denote a missing value. The default depends on the format: an empty cell, ?, NA,
-    #: N/A, NaN and nan in CSV, an unquoted ? in ARFF, and null in Parquet. A word that is a number,
-    #: such as -999, also denotes a missing value in numeric columns of every file format. A word
-    #: that `categorical` lists as a category does not denote a missing value.
+    #: Words that denote a missing value; by default an empty cell, ?, NA, N/A, NaN and nan in CSV,
+    #: an unquoted ? in ARFF, and null in Parquet. A number, such as -999, also counts in numeric
+    #: columns of every format; a category of `categorical` does not.
     missing: Annotated[tuple[str, ...] | None, BeforeValidator(_parse_words), Words] = None
     #: Column of row names, which is not a feature.
     index: OneColumn = None

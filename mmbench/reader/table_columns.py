@@ -1,7 +1,7 @@
 """The feature columns of a table: a chain of steps decides how each column is read.
 
-Each step accepts or rejects a column; the first step that accepts it decides. The result, a
-`TableColumns`, converts the rows of the table, and later the rows that a fitted model predicts.
+The first step that accepts a column decides. The resulting `TableColumns` converts the rows of the
+table, and later the rows that a fitted model predicts.
 """
 
 from __future__ import annotations
@@ -65,11 +65,10 @@ INFINITE = re.compile(r"\s*[+-]?inf(inity)?\s*", re.I)
 #: The minus sign of Unicode, which is read like a hyphen.
 MINUS = "\u2212"
 SYMBOL = r"[^\w\s.,+−()[\]{}-]"
-#: Pattern of numbers with any decimal mark, any thousands separator and digits of any script. The
-#: exponent may be Fortran's, as in 1.5D+03. A matching number may have a unit: symbols or the code
-#: of a currency before the number, symbols or a short word after the number. Ordinal endings and
-#: most single letters directly after the number are not units, so that 2nd and 3D are categories.
-#: Parentheses, or a minus at the end, denote a negative number.
+#: Pattern of numbers with any decimal mark and thousands separator, digits of any script, and
+#: exponents like Fortran's 1.5D+03. A unit is symbols or the code of a currency before the number,
+#: or symbols or a short word after it; ordinal endings and most single letters are not, so that 2nd
+#: and 3D are categories. Parentheses, or a minus at the end, mean a negative number.
 LIKE_NUMBER = re.compile(
     rf"\(?[+−-]?([A-Z]{{3}}|[A-Z]{{0,2}}{SYMBOL}{{1,3}}|)\s*[+−-]?[.,]?\d[\d.,'’_\s]*"
     rf"([eE][+-]?[0-9]+|[dD][+-][0-9]+)?\s*((?:{SYMBOL}{{1,3}}[^\W\d_]{{0,4}}|(?<=\s)[a-zµ]"

@@ -37,14 +37,13 @@ def beside(results: Sequence[Results], named: AbstractSet[Path]) -> list[Results
     """
     hosts: list[Results] = []
     for guest in results:
-        whole = False
         for k, host in enumerate(hosts):
-            if not {guest.folder.resolve(), host.folder.resolve()} <= named:
-                continue
-            if guest.name != host.name and (joined := _joined(host, guest)) is not None:
+            able = {guest.folder.resolve(), host.folder.resolve()} <= named
+            if able and guest.name != host.name and (joined := _joined(host, guest)) is not None:
                 hosts[k], whole = joined
+                hosts += [] if whole else [guest]
                 break
-        if not whole:
+        else:
             hosts.append(guest)
     return hosts
 

@@ -77,6 +77,12 @@ Row = Any
 Value = Any
 
 
+def key_at(row: Row, machine: str | None = None) -> Key:
+    """Return the cell of a row of a frame, by default of the machine in the row."""
+    name = row.machine if machine is None else machine
+    return Key(row.dataset, row.kernel, row.degree, name, row.size)
+
+
 def rows_of(frame: pd.DataFrame) -> list[Row]:
     """Return the rows of a data frame as named tuples, with None for missing values."""
     return list(frame.astype(object).where(frame.notna(), None).itertuples(name="Row"))
@@ -103,7 +109,7 @@ def certificates(splits: Iterable[Row]) -> dict[str, Any]:
 
     If a certificate has no dual bound, the duality gap is infinite. The value of ``median_gap`` is
     None if no binary classifier has a certificate. The value of ``gap_tolerance`` is None if no
-    record states a tolerance for the duality gap. Counts are None without certificates.
+    record states a tolerance for the duality gap. Values that are None are left out.
     """
     splits = list(splits)
     fits = [fit for split in splits for fit in split.certificates or ()]
@@ -117,7 +123,7 @@ def certificates(splits: Iterable[Row]) -> dict[str, Any]:
     tolerance = largest("gap_tolerance")
     above = None if tolerance is None else sum(gap > tolerance for gap in gaps)
     limited = sum(fit.get("extra", {}).get("at_coefficient_limit", False) for fit in fits)
-    return {
+    found = {
         "worst_violation": largest("worst_violation"),
         "worst_gap": max(gaps) if gaps else largest("worst_gap"),
         "median_gap": median(gaps) if gaps else None,
@@ -126,6 +132,7 @@ def certificates(splits: Iterable[Row]) -> dict[str, Any]:
         "n_gaps": len(gaps) if fits else None,
         "at_coefficient_limit": limited if fits else None,
     }
+    return {name: value for name, value in found.items() if value is not None}
 
 
 def kept_share(splits: Iterable[Row]) -> float | None:
@@ -151,7 +158,10 @@ def worst_case(splits: Iterable[Row]) -> dict[str, list[float]]:
 
 def counts(splits: Iterable[Row], column: str) -> Counter[str]:
     """Return the sum of a column of counts, ``fits`` (by status) or ``routes``, over splits."""
-    return sum((Counter(getattr(split, column) or {}) for split in splits), Counter())
+    total: Counter[str] = Counter()
+    for split in splits:
+        total.update(getattr(split, column) or {})
+    return +total
 
 
 def routes_text(routes: Counter[str]) -> str:

@@ -1,7 +1,5 @@
 """The comparison of two results of the same experiment: an earlier and a later one.
 
-A cell is compared in one of three ways, or not at all:
-
 | way            | condition                               | allowed difference of the cell        |
 | -------------- | --------------------------------------- | ------------------------------------- |
 | split by split | splits with equal data and split hashes | 4 standard errors of all splits       |
@@ -10,18 +8,16 @@ A cell is compared in one of three ways, or not at all:
 | not compared   | rows of the data set are missing        |                                       |
 
 Runs are deterministic up to rounding by another BLAS. The standard error s_j of the difference of
-the errors in split j is therefore
+the errors e1 and e2 in split j is therefore
 
     s_j = ERRORS / 4 (1 + m_j)    with the same parameters, or m_j other parameters of pairs,
-    s_j = sqrt(e1 + e2)           with other parameters, or another seed,
+    s_j = sqrt(e1 + e2)           with other parameters, or another seed.
 
-where e1 and e2 are the numbers of errors. The difference is at most 4 s_j in a split, 4 sqrt(sum
-s_j^2) in the sum over the splits of a cell, and also in the sum over the cells of a machine. Other
-parameters are near ties of the selection if they are at most a tenth of the choices *of a cell*;
-otherwise s_j is the value for the same parameters. If both results have the predictions per row,
-the difference of a cell also is at most 4 standard errors of `mmbench.results.differences`.
-
-Whatever differs is a row of the frame ``findings``. A row is a warning if the results are equal.
+The difference is at most 4 s_j in a split, and 4 sqrt(sum s_j^2) in the sums over the splits of a
+cell and over the cells of a machine. Other parameters are near ties of the selection if they are at
+most a tenth of the choices *of a cell*; otherwise s_j is the value for the same parameters. If both
+results have predictions per row, `mmbench.results.differences` gives a second limit, 4 standard
+errors. Each difference is a row of the frame ``findings``, a warning if the results are equal.
 """
 
 from __future__ import annotations
@@ -30,9 +26,8 @@ import json
 import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from enum import StrEnum
 from statistics import fmean
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 from mmbench.errors import Status
 from mmbench.jobs.planned import Key, grouped
@@ -66,8 +61,9 @@ STOPPED_FACTOR = 2.0
 NEAR_TIES = 0.1
 #: Maximum relative change of another metric, such as the AUC, by another BLAS.
 OTHER_SHARE = 0.05
-#: Beginnings of the names of metrics that are not compared; times may cause a warning.
-PASSED_OVER = ("seconds_", SELECTED, "n_", "median_gap", "gap_tolerance")
+#: Beginnings of the names of metrics that are not compared. Ratios are ratios of times, and times
+#: may cause a warning.
+PASSED_OVER = ("seconds_", "ratio_", SELECTED, "n_", "median_gap", "gap_tolerance")
 #: Maximum change, by another BLAS, of the number of gaps above the tolerance.
 MORE_GAPS = 2
 CERTIFICATES = ("worst_gap", "worst_violation")
@@ -84,46 +80,14 @@ SOLVED = {Status.OPTIMAL, Status.STOPPED_BY_RULE, Status.TRIVIAL}
 PROVEN = {Status.OPTIMAL, Status.TRIVIAL}
 
 
-class Way(StrEnum):
-    """How a cell is compared, or why it is not."""
-
-    SPLITS = "split by split"
-    VALUES = "by values"
-    MEANS = "by means"
-    OTHER_ROWS = "rows are missing"
-
-
-class Verdict(StrEnum):
-    """Result of the comparison of one metric of a cell."""
-
-    EQUAL = "equal"
-    AGREES = "agrees"
-    DIFFERS = "differs"
-    MISSING = "missing"
-    NONE = "not compared"
-
-
-class Subject(StrEnum):
-    """Subject of a difference or a warning."""
-
-    DATA = "data"
-    EXPERIMENT = "missing experiment"
-    CELL = "missing cell"
-    MISSING = "missing value"
-    FEWER_SPLITS = "missing splits"
-    MORE_SPLITS = "more splits"
-    PARAMETERS = "parameters"
-    SPLIT = "splits"
-    SPLIT_STATUS = "status of splits"
-    STATUS = "status"
-    MEAN = "mean"
-    ROWS = "mean over rows"
-    MACHINE = "sum over cells"
-    MACHINE_ROWS = "sum over cells by rows"
-    CERTIFICATE = "certificate"
-    BAND = "band"
-    SECONDS = "seconds"
-
+#: How a cell is compared, or why it is not.
+Way = Literal["split by split", "by values", "by means", "rows are missing"]
+#: Subject of a difference or a warning.
+Subject = Literal[
+    "data", "missing experiment", "missing cell", "missing value", "missing splits", "more splits",
+    "parameters", "splits", "status of splits", "status", "mean", "mean over rows",
+    "sum over cells", "sum over cells by rows", "certificate", "band", "seconds",
+]  # fmt: skip
 
 AGREES, DIFFERS, NOTHING = 0, 1, 3
 
@@ -149,13 +113,13 @@ class Changes:
     def compared(self) -> pd.DataFrame:
         """Accuracies and error counts that are compared: rows of the frame `cells`."""
         counted = self.cells.metric.isin(COUNTED[:2])
-        return self.cells[counted & ~self.cells.verdict.isin([Verdict.MISSING, Verdict.NONE])]
+        return self.cells[counted & ~self.cells.verdict.isin(["missing", "not compared"])]
 
     @property
     def skipped(self) -> pd.DataFrame:
         """Accuracies and error counts that are not compared, since rows of the data are missing."""
         counted = self.cells.metric.isin(COUNTED[:2])
-        return self.cells[counted & (self.cells.verdict == Verdict.NONE)]
+        return self.cells[counted & (self.cells.verdict == "not compared")]
 
     @property
     def differences(self) -> pd.DataFrame:
@@ -184,7 +148,7 @@ def compare(before: Results, after: Results, part: bool = False) -> Changes:
 
 def absent(before: Results) -> Changes:
     """Return the comparison of an experiment that the later results lack."""
-    found = {"kind": "difference", "subject": Subject.EXPERIMENT, "experiment": before.name}
+    found = {"kind": "difference", "subject": "missing experiment", "experiment": before.name}
     return _changes([], [found])
 
 
@@ -221,7 +185,7 @@ class _Comparison:
             if part and not (key in after.by_cell if key.dataset else key.machine in machines):
                 continue
             if key not in self.known and any(row.measured is not None for row in own):
-                self.find(Subject.CELL, key)
+                self.find("missing cell", key)
             self._cell(key, own)
         self._machines()
 
@@ -238,26 +202,26 @@ class _Comparison:
         other = all(hashes) and not set.intersection(*hashes)
         known = any(key.dataset == name for key in self.after.keys)
         if not known or not name or (texts[0] == texts[1] and not other):
-            return Way.VALUES
+            return "by values"
         place = Key(name, "", None, "")
-        self.find(Subject.DATA, place, True, before_text=texts[0], after_text=texts[1])
+        self.find("data", place, True, before_text=texts[0], after_text=texts[1])
         missing = texts[0] != texts[1] and all(sizes) and not set.intersection(*sizes)
-        return Way.OTHER_ROWS if missing else Way.MEANS
+        return "rows are missing" if missing else "by means"
 
     def _cell(self, key: Key, rows: Sequence[Row]) -> None:
         """Compare all metrics of a cell."""
         ours, theirs = (side.by_cell.get(key, []) for side in (self.before, self.after))
         way, pairs, same_run = self.way_of_data[key.dataset], *_paired(ours, theirs)
         splits = None
-        if way != Way.OTHER_ROWS and pairs:
+        if way != "rows are missing" and pairs:
             whole = len(pairs) in (len(ours), len(theirs))
-            way = Way.SPLITS if whole else Way.MEANS
+            way = "split by split" if whole else "by means"
             splits = _Splits(pairs, same_run)
             if same_run:
                 self._splits(key, splits)
                 self._parameters(key, splits)
-        elif way == Way.VALUES and ours and theirs:
-            way = Way.MEANS
+        elif way == "by values" and ours and theirs:
+            way = "by means"
         tolerances = [row.measured for row in rows if row.metric == "gap_tolerance"]
         for row in rows:
             if row.measured is not None:
@@ -270,19 +234,20 @@ class _Comparison:
 
     def _whole_cell(self, key: Key, old: Row, new: Row, way: Way) -> None:
         """Compare the number of splits and the status of a cell."""
-        if way == Way.OTHER_ROWS:
+        if way == "rows are missing":
             return
         n_before, n_after = old.n, new.n
-        if way == Way.SPLITS:
+        if way == "split by split":
             n_before, n_after = (len(side.by_cell[key]) for side in (self.before, self.after))
         if n_before and n_after and n_before != n_after and not self.part:
-            subject = Subject.FEWER_SPLITS if n_after < n_before else Subject.MORE_SPLITS
-            self.find(subject, key, n_after > n_before, before=n_before, after=n_after)
+            more = n_after > n_before
+            subject: Subject = "more splits" if more else "missing splits"
+            self.find(subject, key, more, before=n_before, after=n_after)
         solved = new.status in SOLVED
-        if new.status not in (old.status, MISSING) and (way == Way.VALUES or not solved):
+        if new.status not in (old.status, MISSING) and (way == "by values" or not solved):
             warning = solved and old.measured == new.measured
             texts = {"before_text": old.status, "after_text": new.status}
-            self.find(Subject.STATUS, key, warning, **texts)
+            self.find("status", key, warning, **texts)
 
     def _splits(self, key: Key, splits: _Splits) -> None:
         """Compare the errors, statuses and certificates of runs on the same splits."""
@@ -292,11 +257,9 @@ class _Comparison:
             for subject in _faults(old, new, NOISE_SE * se, near)
         )
         for (name, warning), found in faults.items():
-            subject, kind = Subject.SPLIT, ""
-            if name == "status":
-                subject, kind = Subject.SPLIT_STATUS, "_text"
+            subject: Subject = "status of splits" if name == "status" else "splits"
             counts = {"count": len(found), "total": len(splits.pairs), "metric": name}
-            self.find(subject, key, warning, **counts, **_first(found, name, kind))
+            self.find(subject, key, warning, **counts, **_first(found, name))
 
     def _parameters(self, key: Key, splits: _Splits) -> None:
         """Compare the parameters of runs on the same splits."""
@@ -305,52 +268,50 @@ class _Comparison:
             equal = all(old.errors_count == new.errors_count for old, new in moved)
             few = splits.moved <= max(1, NEAR_TIES * splits.choices)
             counts = {"count": splits.moved, "total": splits.choices}
-            texts = _first(moved, "parameters", "_text")
-            self.find(Subject.PARAMETERS, key, few or equal, **counts, **texts)
+            texts = _first(moved, "parameters")
+            self.find("parameters", key, few or equal, **counts, **texts)
 
     def _metric(self, key: Key, old: Row, way: Way, splits: _Splits | None, floor: float) -> None:
         """Compare one metric of a cell; `floor` is the certificate that is always allowed."""
         name, new = old.metric, self.after.row(key, old.metric)
         values = {"before": old.measured, "after": new.measured}
         row = {"experiment": self.before.name, **key._asdict(), "metric": name, **values}
-        row |= {"way": way, "verdict": Verdict.NONE, "n": old.n}
+        row |= {"way": way, "verdict": "not compared", "n": old.n}
         self.cells.append(row)
         if new.measured is None:
             if not name.startswith(PASSED_OVER):
-                row["verdict"] = Verdict.MISSING
+                row["verdict"] = "missing"
                 if key in self.known:  # else the whole cell is missing
-                    self.find(Subject.MISSING, key, metric=name, **values)
+                    self.find("missing value", key, metric=name, **values)
             return
         row["difference"] = new.measured - old.measured
         shortest, longest = sorted(values.values())
         if name.startswith("seconds_") and longest >= max(SHORTEST, TIME_FACTOR * shortest):
-            self.find(Subject.SECONDS, key, True, metric=name, **values)
+            self.find("seconds", key, True, metric=name, **values)
+        # a part is compared by metrics for which both sides have the same splits
+        whole = not self.part or old.n == new.n or name in COUNTED[:2]
         if name in CERTIFICATES:
             grew = _grew(new.measured, old.measured, floor)
-            row["verdict"] = Verdict.DIFFERS if grew else Verdict.AGREES
+            row["verdict"] = "differs" if grew else "agrees"
             if grew:
-                self.find(Subject.CERTIFICATE, key, metric=name, **values)
-        elif not name.startswith(PASSED_OVER) and way != Way.OTHER_ROWS and self._equally(old, new):
+                self.find("certificate", key, metric=name, **values)
+        elif whole and way != "rows are missing" and not name.startswith(PASSED_OVER):
             self._value(key, row, old, new, splits)
-
-    def _equally(self, old: Row, new: Row) -> bool:
-        """Return whether both sides of a part have the splits with which a metric is compared."""
-        return not self.part or old.n == new.n or old.metric in COUNTED[:2]
 
     def _value(
         self, key: Key, row: dict[str, Any], old: Row, new: Row, splits: _Splits | None
     ) -> None:
         """Compare a metric that measures the predictions, and complete the row of the frame."""
         name, way = old.metric, row["way"]
-        if name not in COUNTED and way == Way.MEANS and old.se is None:
+        if name not in COUNTED and way == "by means" and old.se is None:
             return  # the effect of other splits is unknown
-        if splits is not None and splits.done and way == Way.SPLITS and name in COUNTED[:2]:
+        if splits is not None and splits.done and way == "split by split" and name in COUNTED[:2]:
             row["n"] = len(splits.done)
             if old.n != new.n:  # the means of the frame ``cells`` are over different splits
                 row |= splits.means(name)
             if name == METRIC:
                 row |= self._chance(key, splits)
-        elif way == Way.MEANS and None not in (old.se, new.se):
+        elif way == "by means" and None not in (old.se, new.se):
             se = math.hypot(old.se, new.se)
             z = z_value(0.0, row["difference"], se)
             p = math.erfc(abs(z) / math.sqrt(2))
@@ -360,14 +321,14 @@ class _Comparison:
         by_rows = row.get("by_rows", False) and abs(row["z"]) > NOISE_SE
         if differs or by_rows:
             parts = {part: row.get(part) for part in ("metric", "before", "after", "allowed", "se")}
-            self.find(Subject.MEAN if differs else Subject.ROWS, key, **parts)
-        agrees = Verdict.AGREES if round(row["difference"], 6) else Verdict.EQUAL
-        row["verdict"] = Verdict.DIFFERS if differs or by_rows else agrees
+            self.find("mean" if differs else "mean over rows", key, **parts)
+        agrees = "agrees" if round(row["difference"], 6) else "equal"
+        row["verdict"] = "differs" if differs or by_rows else agrees
         left = old.in_band and new.in_band is False and (old.n == new.n or not self.part)
         if name in COUNTED[:2] and left:
             row["left_band"] = True
             ends = {"before": old.measured, "after": new.measured}
-            self.find(Subject.BAND, key, way == Way.MEANS, metric=name, **ends)
+            self.find("band", key, way == "by means", metric=name, **ends)
 
     def _chance(self, key: Key, splits: _Splits) -> dict[str, Any]:
         """Return the test of the difference in accuracy of a cell."""
@@ -375,13 +336,8 @@ class _Comparison:
         gaps = [new.accuracy_pct - old.accuracy_pct for new, old in rows]
         own = paired((self.after, key), (self.before, key), rows, gaps)
         z = z_value(0.0, own.d, own.se) if own.tested else None
-        return {
-            "se": own.se,
-            "z": z,
-            "p": own.p,
-            "test": str(own.how),
-            "by_rows": own.tested and not math.isnan(own.V_rows),
-        }
+        by_rows = own.tested and not math.isnan(own.V_rows)
+        return {"se": own.se, "z": z, "p": own.p, "test": str(own.how), "by_rows": by_rows}
 
     def _allowed(
         self, old: Row, new: Row, way: Way, splits: _Splits | None, se: float | None
@@ -392,13 +348,13 @@ class _Comparison:
             return MORE_GAPS + max(0.0, old.measured - new.measured)  # fewer are allowed
         if name in COUNTED:
             allowed = TOLERANCES[name] / math.sqrt(n)
-            if splits is not None and way == Way.SPLITS:
+            if splits is not None and way == "split by split":
                 allowed = max(allowed, splits.allowed(name))
         else:
             # the decisions of w = 0 are constant
             zeros = splits.other_zeros if splits is not None else 0.0
             allowed = (OTHER_SHARE + zeros) * abs(old.measured)
-        return max(allowed, NOISE_SE * se) if way == Way.MEANS and se is not None else allowed
+        return max(allowed, NOISE_SE * se) if way == "by means" and se is not None else allowed
 
     def _machines(self) -> None:
         """Compare the sums over the cells of each machine.
@@ -409,16 +365,14 @@ class _Comparison:
         counted = (r for r in self.cells if r["metric"] in COUNTED[:2] and "allowed" in r)
         machines = grouped(((row["machine"], row["metric"]), row) for row in counted)
         for (machine, name), rows in machines.items():
-            key = Key("", "", None, machine)
-            tested = [{**row, "allowed": NOISE_SE * row["se"]} for row in rows if "by_rows" in row]
-            tested = [row for row in tested if row["by_rows"]]
-            for subject, own in ((Subject.MACHINE, rows), (Subject.MACHINE_ROWS, tested)):
+            by_rows = [r | {"allowed": NOISE_SE * r["se"]} for r in rows if r.get("by_rows")]
+            subjects: dict[Subject, Any] = {"sum over cells": rows}
+            for subject, own in (subjects | {"sum over cells by rows": by_rows}).items():
                 parts = grouped((row["dataset"], row["allowed"]) for row in own).values()
-                allowed = math.hypot(*map(sum, parts))
-                total = sum(row["difference"] for row in own)
+                total, allowed = sum(row["difference"] for row in own), math.hypot(*map(sum, parts))
                 if len(own) > 1 and abs(total) > allowed:
                     entries = {"after": total, "allowed": allowed, "count": len(own)}
-                    self.find(subject, key, metric=name, **entries)
+                    self.find(subject, Key("", "", None, machine), metric=name, **entries)
 
 
 class _Splits:
@@ -432,24 +386,17 @@ class _Splits:
         self.moved, self.choices = sum(self.others), sum(totals)
         few = self.moved <= NEAR_TIES * self.choices
         #: Whether rounding may have chosen the other parameters of a split.
-        self.near = [
-            not same_run or (few and n == 1 and k > 0 and {old.status, new.status} <= SOLVED)
-            for (old, new), k, n in zip(pairs, self.others, totals, strict=True)
-        ]
+        self.near = list[bool]()
         #: Standard error of the difference of the errors in each split.
-        self.se = []
-        for (old, new), near, k, n in zip(pairs, self.near, self.others, totals, strict=True):
+        self.se = list[float]()
+        for (old, new), k, n in zip(pairs, self.others, totals, strict=True):
+            near = few and n == 1 and k > 0 and {old.status, new.status} <= SOLVED
+            self.near.append(near or not same_run)
             factor = STOPPED_FACTOR if old.status == Status.STOPPED_BY_RULE else 1.0
             factor += k if n > 1 and k <= NEAR_TIES * n else 0
-            se = ERRORS / NOISE_SE * factor
-            if near:
-                se = max(se, math.sqrt((old.errors_count or 0) + (new.errors_count or 0)))
-            self.se.append(se)
-        self.done = [
-            (old, new)
-            for old, new in pairs
-            if old.accuracy_pct is not None and new.accuracy_pct is not None
-        ]
+            errors = (old.errors_count or 0) + (new.errors_count or 0) if self.near[-1] else 0
+            self.se.append(max(ERRORS / NOISE_SE * factor, math.sqrt(errors)))
+        self.done = [pair for pair in pairs if None not in [row.accuracy_pct for row in pair]]
 
     @property
     def other_zeros(self) -> float:
@@ -490,12 +437,12 @@ def _paired(ours: Sequence[Row], theirs: Sequence[Row]) -> tuple[list[tuple[Row,
     return [], True
 
 
-def _first(pairs: Sequence[tuple[Row, Row]], name: str, kind: str) -> dict[str, Any]:
+def _first(pairs: Sequence[tuple[Row, Row]], name: str) -> dict[str, Any]:
     """Return a column of the first of some splits, as columns of the frame ``findings``."""
-    old, new = pairs[0]
-    values = (getattr(row, name) for row in (old, new))
+    kind = "_text" if name in ("status", "parameters") else ""
+    values = (getattr(row, name) for row in pairs[0])
     before, after = map(_text, values) if name == "parameters" else values
-    at = {"repeat": old.repeat, "fold": old.fold}
+    at = {"repeat": pairs[0][0].repeat, "fold": pairs[0][0].fold}
     return {**at, f"before{kind}": before, f"after{kind}": after}
 
 

@@ -1,11 +1,9 @@
 """The difference between two machines on one data set: standard error, test and posterior.
 
-A split j tests both machines on the same test rows; d_j is the metric of the first minus the
-metric of the second machine. The mean difference d over k splits varies for two reasons. Another
-sample of test rows would have other rows that only one of the machines predicts correctly, and
-another training set would give other machines. The splits of a pool of rows share both, so that the
-variance of the d_j shows only a part of the variance of d. The standard error of a `Difference`
-therefore counts each row of the pool once, and adds the variation over training sets
+In split j, d_j is the metric of the first minus the metric of the second machine on the same rows.
+Their mean d varies with the sample of test rows and with the training set. Splits of a pool of rows
+share both, so that the variance of the d_j is only a part of the variance of d. The standard error
+of a `Difference` counts each row of the pool once, and adds the variation over training sets
 (docs/tests_over_splits.md).
 
 | rule of the splits                       | variance of d                                         |
@@ -27,11 +25,11 @@ import math
 from collections.abc import Hashable, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
+from statistics import NormalDist
 from typing import TypeVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy.special import ndtri, stdtr, stdtrit
 
 from mmbench.results.statistics import LEVEL, Posterior, tukey_factor
 
@@ -154,6 +152,8 @@ class Difference:
         """Two-sided p-value of the null hypothesis that the expected difference is 0; NaN without a
         test.
         """
+        from scipy.special import stdtr
+
         if not self.tested or self.d == 0:
             return 1.0 if self.tested else math.nan
         return float(2 * stdtr(self.df, -abs(self.d) / self.se)) if self.se else 0.0
@@ -162,6 +162,8 @@ class Difference:
         """Return the smallest significant difference between any two of `m` machines, by Tukey's
         range; NaN without a test.
         """
+        from scipy.special import stdtrit
+
         return tukey_factor(m) / tukey_factor(2) * float(stdtrit(self.df, 1 - LEVEL / 2)) * self.se
 
     def detectable(self, m: int = 2) -> float:
@@ -170,7 +172,7 @@ class Difference:
 
         Before a run, ``replace(earlier, k=planned)`` takes the variances from earlier results.
         """
-        return self.critical(m) + float(ndtri(POWER)) * self.se
+        return self.critical(m) + NormalDist().inv_cdf(POWER) * self.se
 
     def posterior(self, rope: float) -> Posterior | None:
         """Return the posterior probabilities of the Bayesian correlated t-test with this standard
@@ -178,6 +180,8 @@ class Difference:
 
         The machines are practically equivalent if d is between -`rope` and `rope`.
         """
+        from scipy.special import stdtr
+
         if not self.tested:
             return None
         borders = (np.array([-rope, rope]) - self.d) / (self.se or 1e-300)

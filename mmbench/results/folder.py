@@ -131,7 +131,7 @@ def _ordered(cells: Sequence[PlannedCell], machines: Sequence[str]) -> tuple[Pla
 
 
 def _plan_of_text(folder: Path) -> tuple[Plan, list[str]]:
-    """Return a plan without cells, with the layout and the labels of the machines that the text of
+    """Return a plan without cells, with the layouts and the labels of the machines that the text of
     the configuration states, and the machines in their order.
     """
     content: Any = {}
@@ -145,7 +145,9 @@ def _plan_of_text(folder: Path) -> tuple[Plan, list[str]]:
         for name, entry in entries.items()
         if isinstance(entry, dict) and {"label", "machine", "estimator"} & entry.keys()
     }
-    plan = Plan(folder.name, layout if isinstance(layout, str) else Plan.layout, labels=labels)
+    listed = layout if isinstance(layout, list) else [layout]
+    first, *more = [name for name in listed if isinstance(name, str)] or [Plan.layout]
+    plan = Plan(folder.name, first, labels=labels, more_layouts=tuple(more))
     return plan, [*map(str, entries)]
 
 

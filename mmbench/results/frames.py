@@ -7,6 +7,7 @@ In this module, a `place` is a data set with a kernel, a degree and a training s
 
 from __future__ import annotations
 
+import itertools
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -28,7 +29,6 @@ from mmbench.results.cells import (
     METRIC,
     MISSING,
     NO_CERTIFICATES,
-    TOTALS,
     Published,
     Row,
     absent_row,
@@ -38,6 +38,7 @@ from mmbench.results.cells import (
     counted,
     in_band,
     kept_share,
+    key_at,
     mean_of,
     note_of,
     rows_of,
@@ -124,6 +125,11 @@ class Results:
     metrics: Sequence[str] = ()
     derive: Derive | None = None
     order: Callable[[list[str]], list[str]] = list
+    #: Differences between two cells that are known so far; see `mmbench.results.pairwise`.
+    differences: dict[tuple[Key, Key, str], Any] = field(default_factory=dict, init=False)
+    _tested: dict[str, tuple[NDArray, NDArray] | None] = field(default_factory=dict, init=False)
+    _indices: dict[bytes, NDArray] = field(default_factory=dict, init=False)
+    _values: dict[tuple[str, str], float | str] = field(default_factory=dict, init=False)
 
     @property
     def name(self) -> str:
@@ -153,20 +159,11 @@ class Results:
             arrays, found = self.arrays(record), None
             if {"predicted", "test_index"} <= arrays.keys():
                 # machines have the same test rows, so that their indices are kept once
-                index = self._indices.setdefault(
-                    arrays["test_index"].tobytes(), arrays["test_index"]
-                )
+                index = arrays["test_index"]
+                index = self._indices.setdefault(index.tobytes(), index)
                 found = index, arrays["predicted"] == arrays["y_test"]
             self._tested[record] = found
         return self._tested[record]
-
-    @cached_property
-    def _tested(self) -> dict[str, tuple[NDArray, NDArray] | None]:
-        return {}
-
-    @cached_property
-    def _indices(self) -> dict[bytes, NDArray]:
-        return {}
 
     def home(self, record: str) -> Results | None:
         """Return the results whose folder contains a record: these results, one of their guests, or
@@ -195,8 +192,7 @@ class Results:
     @cached_property
     def by_cell(self) -> dict[Key, list[Row]]:
         """Rows of the frame ``splits`` by cell, in the order of the plan."""
-        rows = rows_of(self.splits)
-        found = grouped((Key(r.dataset, r.kernel, r.degree, r.machine, r.size), r) for r in rows)
+        found = grouped((key_at(row), row) for row in rows_of(self.splits))
         return {k: found[k] for k in dict.fromkeys((*self._planned, *found)) if k in found}
 
     @property
@@ -210,7 +206,11 @@ class Results:
 
     def counted(self, key: Key) -> list[Row]:
         """Return the splits over which the means of a cell are computed."""
-        return counted(self.by_cell.get(key, ()), self.include_failed)
+        return self._counted.get(key, [])
+
+    @cached_property
+    def _counted(self) -> dict[Key, list[Row]]:
+        return {key: counted(rows, self.include_failed) for key, rows in self.by_cell.items()}
 
     def by_split(self, key: Key, metric: str = METRIC) -> dict[Split, float]:
         """Return the values of a metric on the splits over which the mean is computed."""
@@ -226,10 +226,6 @@ class Results:
             found = value_of(metric, self.records[row.record], self.arrays(row.record))
             self._values[row.record, metric] = found
         return self._values[row.record, metric]
-
-    @cached_property
-    def _values(self) -> dict[tuple[str, str], float | str]:
-        return {}
 
     def first(self, key: Key) -> Row | None:
         """Return the first split of a cell with a result, or None."""
@@ -268,12 +264,8 @@ class Results:
     @cached_property
     def pair_rows(self) -> dict[tuple[Key, Key], Row]:
         """Rows of the frame ``pairs`` of a reference folder, by the two cells."""
-        found = {}
-        for row in rows_of(self.stored_pairs) if self.stored_pairs is not None else ():
-            place = (row.dataset, row.kernel, row.degree)
-            first, second = (Key(*place, m, row.size) for m in (row.machine_a, row.machine_b))
-            found[first, second] = row
-        return found
+        rows = rows_of(self.stored_pairs) if self.stored_pairs is not None else ()
+        return {(key_at(row, row.machine_a), key_at(row, row.machine_b)): row for row in rows}
 
     @cached_property
     def row_counts(self) -> dict[Key, NDArray]:
@@ -284,8 +276,7 @@ class Results:
             return dict(self._row_counts())
         frame = self.stored_rows
         rows = rows_of(frame) if frame is not None else ()
-        own = {Key(*(getattr(r, n) for n in Key._fields)): np.array(r.counts) for r in rows}
-        return own | dict(self.guest_rows)
+        return {key_at(row): np.array(row.counts) for row in rows} | dict(self.guest_rows)
 
     def _row_counts(self) -> Iterable[tuple[Key, NDArray]]:
         for place in self.places:
@@ -298,14 +289,6 @@ class Results:
                     right, tested = counts_of_rows(known)
                     yield key, right
                     yield place, tested
-
-    def differences_of(self, metric: str) -> dict[tuple[Key, Key], Any]:
-        """Return the differences that are known so far; see `mmbench.results.pairwise`."""
-        return self._differences.setdefault(metric, {})
-
-    @cached_property
-    def _differences(self) -> dict[str, dict[tuple[Key, Key], Any]]:
-        return {}
 
     @cached_property
     def rule(self) -> str:
@@ -328,11 +311,11 @@ class Results:
             (Key(p["dataset"], p["kernel"], p["degree"], p["machine"]), p["metric"]): p
             for p in self.published
         }
-        compare, heads = not self.plan.smoke, {}
+        compare, heads, later = not self.plan.smoke, {}, list[tuple[Key, dict[str, Any]]]()
         for key, planned in self._planned.items():
             splits, own = self.by_cell.get(key, []), self.counted(key)
             done = [split for split in splits if split.accuracy_pct is not None]
-            heads[key] = {
+            heads[key] = head = {
                 "experiment": self.name,
                 "status": status_of(planned, splits),
                 "note": note_of(planned, splits, self.include_failed),
@@ -340,44 +323,44 @@ class Results:
                 "deviation": "; ".join(self.facts["deviations"].get(key.dataset, ())),
                 **{name: _texts(done, name) for name in CODE},
             }
-            whole = len(own) == len(done) and heads[key]["status"] != MISSING
-            for metric in AVERAGED if done else AVERAGED[:2]:
-                found = known.get((key, metric))
-                values = [v for r in own if (v := getattr(r, metric)) is not None]
-                n_test = done[0].n_test if done else None
-                row = {**heads[key], "metric": metric, **mean_of(values, metric, n_test)}
-                unknown = planned.published_only and found is None
-                if not unknown and (metric != SECONDS[-1] or "measured" in row):
-                    yield key, compared(row, splits, found, compare, whole)
-            fits = certificates(done)
-            for name in CERTIFIED:
-                if fits[name] is not None:
-                    entries = {"metric": name, "measured": fits[name], "n": len(done)}
-                    yield key, heads[key] | entries
-            for name, values in worst_case(own).items():
-                row = {**heads[key], "metric": name, **mean_of(values, name, None)}
-                yield key, compared(row, splits, known.get((key, name)), compare, whole)
-            if (kept := kept_share(done)) is not None:
-                yield key, heads[key] | {"metric": KEPT, "measured": kept, "n": len(done)}
-            for parameter in selected(done):
-                yield key, {**heads[key], **parameter}
-        for key, head in heads.items():
-            splits, own = self.by_cell.get(key, []), self.counted(key)
-            done = [split for split in splits if split.accuracy_pct is not None]
             whole = len(own) == len(done) and head["status"] != MISSING
-            stated = [name for name in self.metrics if (key, name) in known]
-            lone = [head | {"metric": name} for name in stated]  # only the published value is shown
-            for row in self._metric_rows(key, head) if done else lone:
-                found = known.get((key, row["metric"]))
-                yield key, compared(row, splits, found, compare, whole)
-        for key, head in heads.items():
-            for row in self._line_rows(key) if (key, f"{LINE}slope") in known else ():
-                found = known.get((key, row["metric"]))
-                line = compared({**head, **row}, (), found, False, True)
-                yield key, in_band(line, row["se"]) if found and compare else line
-        for key, row in self.derive(self) if self.derive else ():
+            n_test = done[0].n_test if done else None
+            means = [
+                {"metric": name, **mean_of(values, name, n_test)}
+                for name in (AVERAGED if done else AVERAGED[:2])
+                if not planned.published_only or (key, name) in known
+                if (values := [v for r in own if (v := getattr(r, name)) is not None])
+                or name != SECONDS[-1]
+            ]
+            worst = [{"metric": m, **mean_of(v, m, None)} for m, v in worst_case(own).items()]
+            n, fits, kept = len(done), certificates(done), kept_share(done)
+            known_fits = [
+                {"metric": m, "measured": fits[m], "n": n} for m in CERTIFIED if m in fits
+            ]
+            share = [{"metric": KEPT, "measured": kept, "n": n}][: kept is not None]
+            stated = [{"metric": name} for name in self.metrics if (key, name) in known]
+            metrics = self._metric_rows(key, head["note"]) if done else stated
+            first, last = (
+                [
+                    (
+                        key,
+                        compared(
+                            head | row, splits, known.get((key, row["metric"])), compare, whole
+                        ),
+                    )
+                    for row in rows
+                ]
+                for rows in ((*means, *known_fits, *worst, *share, *selected(done)), metrics)
+            )
+            yield from first
+            later += last
+        yield from later
+        lines = ((k, r) for k in heads if (k, f"{LINE}slope") in known for r in self._line_rows(k))
+        for key, row in itertools.chain(lines, self.derive(self) if self.derive else ()):
             found = known.get((key, row["metric"]))
-            yield key, compared({**heads.get(key, {}), **row}, (), found, False, True)
+            made = compared({**heads.get(key, {}), **row}, (), found, False, True)
+            on_line = found and compare and row["metric"].startswith(LINE)
+            yield key, in_band(made, row["se"]) if on_line else made
 
     def _line_rows(self, key: Key) -> Iterable[dict[str, Any]]:
         """Yield the rows of the least-squares line of accuracy on margin ratio, with one point per
@@ -395,7 +378,7 @@ class Results:
         for name, value, error in zip(("slope", "intercept", "r", "p"), line, errors, strict=False):
             yield {"metric": f"{LINE}{name}", "measured": value, "se": error, "n": n}
 
-    def _metric_rows(self, key: Key, head: dict[str, Any]) -> Iterable[dict[str, Any]]:
+    def _metric_rows(self, key: Key, note: str) -> Iterable[dict[str, Any]]:
         """Yield the rows of metrics that are computed from stored predictions.
 
         If some records lack the input from which a metric is computed, the note of the metric's row
@@ -407,8 +390,8 @@ class Results:
                 confusion = self.confusion(key)
                 for true, row in confusion.items():
                     for taken, count in zip(confusion, row, strict=True):
-                        entries = {"metric": f"{name}[{true},{taken}]", "measured": count}
-                        yield head | {**entries, "n": len(own)}
+                        metric = f"{name}[{true},{taken}]"
+                        yield {"metric": metric, "measured": count, "n": len(own)}
             elif name != METRIC:
                 values = [self._value(row, name) for row in own]
                 lacking = Counter(value for value in values if isinstance(value, str))
@@ -418,9 +401,9 @@ class Results:
                     notes.append(f"{name}: {k} of {n} records have constant decision values")
                 # a row with a note on missing inputs omits the note `NO_CERTIFICATES`, which is
                 # already in the row of the accuracy
-                base = [] if notes and head["note"] == NO_CERTIFICATES else [head["note"]]
-                note = "; ".join(filter(None, base + notes))
-                yield head | {"metric": name, **mean_of(numbers, name, None), "note": note}
+                base = [] if notes and note == NO_CERTIFICATES else [note]
+                text = "; ".join(filter(None, base + notes))
+                yield {"metric": name, **mean_of(numbers, name, None), "note": text}
 
     def _constant(self, key: Key) -> int:
         """Return the number of records in which, for each pair of classes, all test rows have equal
@@ -449,11 +432,9 @@ class Results:
         machines = grouped((key.machine, r) for key, rows in self.by_cell.items() for r in rows)
         for machine, rows in machines.items():
             done = [row for row in rows if row.accuracy_pct is not None]
-            fits = certificates(done) if done else {}
-            for name in (*CERTIFIED, *TOTALS):
-                if fits.get(name) is not None:
-                    entries = {"metric": name, "measured": fits[name], "n": len(done)}
-                    yield Key("", "", None, machine), {"experiment": self.name, **entries}
+            for name, value in (certificates(done) if done else {}).items():
+                entries = {"metric": name, "measured": value, "n": len(done)}
+                yield Key("", "", None, machine), {"experiment": self.name, **entries}
 
     # -- look-up ---------------------------------------------------------------------------------
 
@@ -480,8 +461,8 @@ class Results:
     def with_columns(self, machines: Sequence[str]) -> Results:
         """Return the same results with other columns in tables."""
         made = replace(self, order=lambda _: list(machines))
-        known = ["cells", "by_cell", "keys", "places", "_rows", "_values", "_differences"]
-        known += ["_tested", "_indices"]
+        known = ["cells", "by_cell", "keys", "places", "_rows", "_values", "differences"]
+        known += ["_counted", "_tested", "_indices"]
         vars(made).update({name: vars(self)[name] for name in known if name in vars(self)})
         return made
 

@@ -16,7 +16,7 @@ from mmbench.results.columns import names, typed
 from mmbench.results.differences import NEW_DRAWS, Difference, difference, mean_covariance
 from mmbench.results.frames import KernelKey, Results, Split
 from mmbench.results.splits import counts_of_rows
-from mmbench.results.statistics import Ranks, rank_machines, rank_stability, wins_and_losses
+from mmbench.results.statistics import Ranks, rank_machines, rank_stability
 from mmbench.selection.metrics import METRICS
 
 if TYPE_CHECKING:
@@ -25,6 +25,10 @@ if TYPE_CHECKING:
 
 #: Repeat and fold of the first run on an official test set, both counted from 0.
 FIRST = (0, 0)
+#: Column of the frame ``pairs`` with each field of `Difference`; the numbers of rows are apart.
+FIELDS = {"rule": "rule", "k": "n", "n_train": "n_train", "n_test": "n_test", "d": "difference"}
+FIELDS |= {"S2": "variance", "V_rows": "variance_rows", "q": "disagreement"}
+FIELDS |= {"A": "variance_training"}
 
 
 def sign_of(metric: str) -> int:
@@ -77,7 +81,9 @@ def _ranked(results: Results, kernel: KernelKey, metric: str) -> tuple[list[Key]
     """Return the places and the values that are ranked; larger values are better."""
     places = results.places_of(kernel)
     machines = with_results(results, places, metric)
-    places = [p for p in places if not any(_lacks(results, p, m, metric) for m in machines)]
+    rows = [[results.row(p._replace(machine=m), metric) for m in machines] for p in places]
+    lacking = ([r.status == MISSING and r.measured is not None for r in own] for own in rows)
+    places = [place for place, lacks in zip(places, lacking, strict=True) if not any(lacks)]
     values = sign_of(metric) * results.common(places, machines, metric).dropna()
     return [places[k] for k in values.index], values
 
@@ -94,11 +100,6 @@ def _noise(results: Results, place: Key, machines: Sequence[str], metric: str) -
         return None
     per_split = np.array([[own[split] for own in values] for split in common])
     return mean_covariance(per_split, rows, results.row_counts.get(place))
-
-
-def _lacks(results: Results, place: Key, machine: str, metric: str) -> bool:
-    row = results.row(place._replace(machine=machine), metric)
-    return row.status == MISSING and row.measured is not None
 
 
 def split_gaps(
@@ -160,15 +161,20 @@ def difference_of(
     Returns None if there are no common splits.
     """
     metric = METRIC if metric in COUNTED else metric
-    known = results.differences_of(metric)
-    if (first, second) not in known:
-        known[first, second] = _difference(results, first, second, metric)
-    return known[first, second]
+    known, asked = results.differences, (first, second, metric)
+    if asked not in known:
+        known[asked] = _difference(results, *asked)
+    return known[asked]
 
 
 def _difference(results: Results, first: Key, second: Key, metric: str) -> Difference | None:
-    if metric == METRIC and (stored := _stored(results, first, second)) is not None:
-        return stored
+    row, sign = _pair_row(results, first, second)
+    if metric == METRIC and row is not None and row.difference is not None:
+        stored = {name: getattr(row, column) for name, column in FIELDS.items()}
+        stored["d"] *= sign
+        stored["V_rows"] = math.nan if row.variance_rows is None else row.variance_rows
+        wins, losses = (row.wins or 0, row.losses or 0)[::sign]
+        return Difference(**stored, wins=wins, losses=losses)
     sides = [{_at(row): row for row in results.counted(key)} for key in (first, second)]
     values = [results.by_split(key, metric) for key in (first, second)]
     common = sorted(values[0].keys() & values[1].keys())
@@ -248,16 +254,12 @@ def counts_of(
     return {"rows": ours - theirs, "tested": tested, **q}
 
 
-def _stored(results: Results, first: Key, second: Key) -> Difference | None:
-    for a, b, sign in ((first, second, 1), (second, first, -1)):
-        row = results.pair_rows.get((a, b))
-        if row is not None and row.difference is not None:
-            wins = (row.wins or 0, row.losses or 0)[::sign]
-            rows = math.nan if row.variance_rows is None else row.variance_rows
-            sizes = (row.rule, row.n, row.n_train, row.n_test)
-            parts = (row.variance, rows, row.disagreement, row.variance_training)
-            return Difference(*sizes, sign * row.difference, *parts, *wins)
-    return None
+def _pair_row(results: Results, first: Key, second: Key) -> tuple[Row, int]:
+    """Return the row of the frame ``pairs`` of a reference folder for two cells, or None; and -1 if
+    its first machine is the second one here, else 1.
+    """
+    row = results.pair_rows.get((first, second))
+    return (row, 1) if row is not None else (results.pair_rows.get((second, first)), -1)
 
 
 def pair_frame(results: Results) -> pd.DataFrame:
@@ -273,32 +275,13 @@ def pair_frame(results: Results) -> pd.DataFrame:
             counts = disagreements(results, first, second)
             if own is None and counts is None:
                 continue
-            entries = {} if own is None else _entries(own)
-            wins, losses = counts or (None, None)
-            place_entries = {n: v for n, v in place._asdict().items() if n != "machine"}
             machines = {"machine_a": first.machine, "machine_b": second.machine}
-            found.append(
-                {"experiment": results.name, **place_entries, **machines, **entries}
-                | {"wins": wins, "losses": losses}
-            )
+            row = {"experiment": results.name, **place._asdict(), **machines}
+            if own is not None:
+                tested = {"se": own.se, "df": own.df, "test": str(own.how)}
+                row |= {column: getattr(own, name) for name, column in FIELDS.items()} | tested
+            found.append(row | dict(zip(("wins", "losses"), counts or (None, None), strict=True)))
     return typed("pairs", pd.DataFrame(found, columns=names("pairs")))
-
-
-def _entries(own: Difference) -> dict[str, Any]:
-    return {
-        "rule": own.rule,
-        "n": own.k,
-        "n_train": own.n_train,
-        "n_test": own.n_test,
-        "difference": own.d,
-        "variance": own.S2,
-        "variance_rows": own.V_rows,
-        "variance_training": own.A,
-        "disagreement": own.q,
-        "se": own.se,
-        "df": own.df,
-        "test": str(own.how),
-    }
 
 
 def disagreements(results: Results, first: Key, second: Key) -> tuple[int, int] | None:
@@ -306,11 +289,12 @@ def disagreements(results: Results, first: Key, second: Key) -> tuple[int, int] 
     correctly, and the number for the second machine; None if no predictions are stored, or if the
     test part is not the same in all runs.
     """
-    for a, b, sign in ((first, second, 1), (second, first, -1)):
-        row = results.pair_rows.get((a, b))
-        if row is not None and row.wins is not None:
-            return (row.wins, row.losses)[::sign]
+    row, sign = _pair_row(results, first, second)
+    if row is not None and row.wins is not None:
+        return (row.wins, row.losses)[::sign]
     if not results.has_records or not results.has_official_test(first):
         return None
     ours, theirs = (results.hits(key, FIRST) for key in (first, second))
-    return None if ours is None or theirs is None else wins_and_losses(ours, theirs)
+    if ours is None or theirs is None:
+        return None
+    return int((ours & ~theirs).sum()), int((theirs & ~ours).sum())

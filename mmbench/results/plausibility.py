@@ -1,18 +1,14 @@
 """Checks of printed tables of classifiers that need nothing but the printed numbers.
 
-Each check is a function of `Cells`. It returns the number of cells or comparisons that could be
-checked, and a `Finding` for each fault. A finding is certain if arithmetic excludes the printed
-numbers. For the other findings, `chance` estimates the probability that an honest table leads to
-such a finding. It is the probability for one comparison times the number of comparisons of the
-check (Bonferroni). Findings with a chance above `LEVEL` are left out.
-
-Three quantities occur in several checks:
+Each check is a function of `Cells`. It returns the number of cells or comparisons checked, and a
+`Finding` for each fault. A finding is certain if arithmetic excludes the printed numbers. Otherwise
+`chance` is the probability that an honest table has it: for one comparison, times the number of
+comparisons (Bonferroni). Chances above `LEVEL` are left out. Quantities of several checks:
 
     unit         the last printed digit: 0.1 for 97.3
-    pool         number of different rows on which errors are counted: the test rows of a single
-                 split, or all rows of the data set for several splits
-    binomial SE  sqrt(p (1 - p) / pool) for the accuracy p: the standard error of an accuracy that
-                 is measured once on each row of the pool
+    pool         different rows on which errors are counted: the test rows of a single split, or
+                 all rows for several splits
+    binomial SE  sqrt(p (1 - p) / pool) for the accuracy p, measured once per row of the pool
 """
 
 from __future__ import annotations
@@ -32,7 +28,7 @@ from scipy.special import expit, logit
 from scipy.stats import binom, chi2, norm
 
 from mmbench.errors import listed
-from mmbench.results.published import AVERAGES, CLAIM, STANDARD_ERROR
+from mmbench.results.published import AVERAGES, CLAIMS, STANDARD_ERROR
 from mmbench.results.statistics import LEVEL, best_and_worst, welch_p
 
 #: Metrics of results. The value is 1 if larger numbers are better, and -1 if they are worse.
@@ -338,7 +334,7 @@ def _means(part: pd.DataFrame) -> pd.DataFrame:
 def counts(cells: Cells) -> Outcome:
     """Recompute how often each machine is the best or the worst, and wins, ties and losses."""
     found, checked = [], 0
-    for r in lines(cells.all[cells.all.metric.str.match(CLAIM) & cells.all.value.notna()]):
+    for r in lines(cells.all[cells.all.metric.str.startswith(CLAIMS) & cells.all.value.notna()]):
         part, (what, _, other) = _claimed(cells, r), r.metric.partition("_against_")
         if other:
             limits = _win_tie_loss(part, r.machine, machine_key(other))[what]

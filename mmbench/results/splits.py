@@ -31,6 +31,9 @@ CODE = ("version", "fingerprint")
 IDENTIFIED = ("experiment", "dataset", "kernel", "degree", "size", "machine", "repeat", "fold")
 #: Columns of the table of predictions that are added to the columns of the split.
 PREDICTIONS = ("row", "label", "predicted", "decision")
+#: Columns of the frame ``splits`` that a record holds under these names.
+MEASURED = ("accuracy_pct", "errors_count", "errors_expected", "n_ties", "worst_class_accuracy_pct")
+DIMENSIONS = ("n_train", "n_test", "n_train_pair", "n_test_pair", "n_features")
 
 
 def split_row(experiment: str, plan: Plan, record: Record) -> dict[str, Any]:
@@ -41,6 +44,8 @@ def split_row(experiment: str, plan: Plan, record: Record) -> dict[str, Any]:
     parameters = merged(chosen, [fixed])
     warnings = (*record.deviations, *record.warnings)
     start = f"{job.dataset.name}: "
+    bounds = [fit.get("extra", {}).get("worst_case_accuracy") for fit in record.per_pair]
+    bound = bounds[0] if len(bounds) == 1 else None
     return {
         "experiment": experiment,
         **key_of(job)._asdict(),
@@ -53,12 +58,10 @@ def split_row(experiment: str, plan: Plan, record: Record) -> dict[str, Any]:
         "split_hash": split.get("digest"),
         "status": str(record.status),
         "reason": record.reason,
-        **{n: record.metrics.get(n) for n in ("accuracy_pct", "errors_count")},
-        **{n: record.metrics.get(n) for n in ("errors_expected", "n_ties")},
-        "worst_class_accuracy_pct": record.metrics.get("worst_class_accuracy_pct"),
-        "worst_case_accuracy_pct": _guaranteed(record),
-        **{n: split.get(n) for n in ("n_train", "n_test", "n_train_pair", "n_test_pair")},
-        "n_features": split.get("n_features"),
+        **{name: record.metrics.get(name) for name in MEASURED},
+        # the lower bound on the accuracy of the worse of two classes; records may be forged
+        "worst_case_accuracy_pct": 100.0 * bound if isinstance(bound, int | float) else None,
+        **{name: split.get(name) for name in DIMENSIONS},
         "classes": [*job.dataset.classes],
         "n_classes": len({str(label) for fit in record.per_pair for label in fit["pair"]}) or None,
         "parameters": parameters if parameters[1:] else parameters[0],
@@ -69,7 +72,8 @@ def split_row(experiment: str, plan: Plan, record: Record) -> dict[str, Any]:
         **{name: record.cpu_seconds.get(name.removeprefix("seconds_")) for name in SECONDS},
         "n_support": fits.get("n_support_mean"),
         "n_fits": fits.get("n"),
-        **{name: fits.get(of, {}) for name, of in FITS.items()},
+        "fits": fits.get("statuses", {}),
+        "routes": fits.get("routes", {}),
         **{name: fits.get(name) for name in ("gap_tolerance", "worst_gap", "worst_violation")},
         "certificates": record.per_pair,
         "test": test_of(job),
@@ -78,23 +82,14 @@ def split_row(experiment: str, plan: Plan, record: Record) -> dict[str, Any]:
         "calibration": f"{job.calibrate}, {job.calibration_folds} folds" if job.calibrate else "",
         "deviations": [text.removeprefix(start) for text in warnings],
         **{name: record.code.get(name) for name in CODE},
-        **{name: run.get(of) for name, of in COMPUTER.items()},
+        "mmbench": run.get("mmbench"),
+        "python": run.get("python"),
+        "computer": run.get("cpu"),
         "pairs_at_a_time": run.get("threads", {}).get("pairs"),
         "libraries": run.get("libraries", {}),
         "finished": record.finished,
         "record": record.key,
     }
-
-
-def _guaranteed(record: Record) -> float | None:
-    """Return the lower bound on the accuracy of the worse of two classes, if the fit states one."""
-    bounds = [fit.get("extra", {}).get("worst_case_accuracy") for fit in record.per_pair]
-    one = len(bounds) == 1 and isinstance(bounds[0], int | float)  # records may be forged
-    return 100.0 * bounds[0] if one else None
-
-
-FITS = {"fits": "statuses", "routes": "routes"}
-COMPUTER = {"mmbench": "mmbench", "python": "python", "computer": "cpu"}
 
 
 def test_of(job: Job) -> dict[str, Any]:
@@ -192,9 +187,8 @@ def counts_of_rows(
 
     `parts` contains, for each split of one machine, the tested rows and which of them were right.
     """
-    n = 1 + max(int(index.max()) for index, _ in parts)
-    right, tested = np.zeros((2, n), dtype=int)
-    for index, hits in parts:
-        np.add.at(right, index, hits)
-        np.add.at(tested, index, 1)
+    index, hits = map(np.concatenate, zip(*parts, strict=True))
+    right, tested = np.zeros((2, 1 + int(index.max())), dtype=int)
+    np.add.at(right, index, hits)
+    np.add.at(tested, index, 1)
     return right, tested

@@ -1,16 +1,14 @@
 """Run jobs on a Dask cluster, and train the pairs of classes of a large job on several workers.
 
-Each thread of a Dask worker runs one job at a time, in a child process (`mmbench.running.local`).
-The time and memory limits of a job apply to the child process that runs the job. If a solver
-crashes or hangs, only one job fails; the Dask worker continues to send heartbeats to the scheduler.
-Several runs may share a cluster, since a run never ends child processes of other runs.
+Each thread of a Dask worker runs one job at a time in a child process (`mmbench.running.local`), to
+which the limits of the job apply. If a solver crashes or hangs, only one job fails, and the
+heartbeats of the worker continue. Runs may share a cluster, since a run ends only its own child
+processes.
 
-A job with several pairs of classes is large if the largest pair has at least `LEAST_PAIR_ROWS`
-rows. The child process of a large job trains one pair of classes at a time, and sends the rows of
-the other pairs to Dask workers. If a Dask worker takes too long for a pair, the child process
-trains the pair itself as soon as the child process is idle. Two jobs that wait for busy workers
-cannot block each other, since the child process of each job can train all pairs of the job. The
-model of a pair of classes does not depend on the worker that trains the pair.
+A job with several pairs is large if the largest pair has at least `LEAST_PAIR_ROWS` rows. Its child
+process trains one pair at a time, and sends the rows of the others to Dask workers. An idle child
+process trains late pairs itself; therefore two jobs cannot block each other. The model of a pair
+does not depend on the worker.
 """
 
 import gc
@@ -73,14 +71,12 @@ class _Task:
 class DaskExecutor:
     """An executor on a Dask cluster; the number of Dask workers may change during a run.
 
-    The argument `address` is the address of a Dask scheduler, "local", or the name of a batch
-    system. With "local", a scheduler and `slots` workers start on this computer. With a batch
-    system, a scheduler starts on this computer, and workers start in at most `slots` batch jobs.
-    The argument `batch` contains arguments for the package dask-jobqueue, which submits batch jobs,
-    and is None without a batch system. The function `say` is called with a message if a worker and
-    the main process (which creates the executor) have different versions of the code or of the
-    libraries. Raises UserError if a package is not installed, if no scheduler answers, or if the
-    batch system refuses a job.
+    `address` is a scheduler's address, "local" (a scheduler and `slots` workers start on this
+    computer), or a batch system (a scheduler starts here, and workers in at most `slots` batch
+    jobs, which dask-jobqueue submits with the arguments `batch`). `say` is called with a message if
+    a worker and the main process have different versions of the code or the libraries. Raises
+    UserError if a package is not installed, no scheduler answers, or the batch system refuses a
+    job.
     """
 
     remote = True
@@ -143,9 +139,8 @@ class DaskExecutor:
     def slots(self) -> int:
         """Number of threads of all workers, but at least the threads of all permitted batch jobs.
 
-        Workers may start and stop at any time, so the list of workers is updated if the last update
-        is at least `POLL_SECONDS` old. If a new worker and the main process have different versions
-        of the code or of the libraries, `say` is called with a message.
+        The list of workers is updated if the last update is `POLL_SECONDS` old; new workers with
+        other versions are reported by `say`.
         """
         if time.monotonic() - self._looked >= POLL_SECONDS and self.client.status == "running":
             with self._reached():
@@ -471,19 +466,17 @@ def stop_here(batch: str) -> None:
 #: fewer rows, sending the rows of a pair takes longer than training on the rows.
 LEAST_PAIR_ROWS = 500
 
-#: The process of a job waits for a Dask worker to train a pair of classes before it trains the pair
-#: itself. The waiting time is the maximum of LEAST_PATIENCE seconds and PATIENCE_FACTOR times the
-#: longest training time of a pair in the process so far.
+#: A job's process trains a pair itself if a Dask worker takes longer than LEAST_PATIENCE seconds
+#: and PATIENCE_FACTOR times the longest training of a pair in the process so far.
 PATIENCE_FACTOR, LEAST_PATIENCE = 2.0, 1.0
 
 
 class PairBackend(ThreadingBackend):
     """A joblib backend that trains pairs of classes in the job's process and on Dask workers.
 
-    The job's process, which creates the backend, trains one pair of classes at a time. Each thread
-    of the backend waits for the training of one pair of classes. The argument `limits` contains the
-    time and memory limits of the job, which apply to each training on a Dask worker. The list
-    `cpu_seconds` contains the CPU time of each training on a Dask worker.
+    The job's process trains one pair at a time. Each thread of the backend waits for one pair.
+    `limits` are the time and memory limits of the job, which apply to each training on a Dask
+    worker, and the list `cpu_seconds` has the CPU time of each.
     """
 
     def __init__(self, client: Any, limits: Limits, batch: str = "", **options: Any):
@@ -553,10 +546,9 @@ def train_items(items: bytes) -> tuple[bytes, float]:
 class Spread(ExitStack):
     """A context manager in which pairs of classes are trained on all workers of a Dask cluster.
 
-    The context manager has an effect only if there is a cluster, if there are several pairs of
-    classes, and if the largest pair has at least `LEAST_PAIR_ROWS` rows. If the context manager has
-    no effect, the attribute `backend` is None. The attribute `at_a_time` is the number of pairs of
-    classes that are trained at the same time.
+    It has an effect only if there is a cluster and several pairs, of which the largest has at least
+    `LEAST_PAIR_ROWS` rows; otherwise `backend` is None. `at_a_time` is the number of pairs that are
+    trained at the same time.
     """
 
     backend: PairBackend | None = None

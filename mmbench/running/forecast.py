@@ -1,9 +1,8 @@
 """Upper bounds on the peak memory of a job, computed before the job computes a Gram matrix.
 
-The memory of a training is what the machine states (`bytes_needed`); the memory of a grid search
-follows from the kernel matrices that `mmbench.selection.views` stores. A comment in `_search_bytes`
-describes the only case in which the bound is too low. A job that does not fit is not run, and its
-record states the reason.
+A machine states the memory of a training (`bytes_needed`); the memory of a grid search follows from
+the kernel matrices in `mmbench.selection.views`. `_search_bytes` names the only case in which the
+bound is too low. A job that does not fit is not run, and its record states the reason.
 """
 
 from dataclasses import dataclass, replace
@@ -78,9 +77,9 @@ def threads_that_fit(
 ) -> int:
     """Return the largest number of threads, up to `threads`, that the memory allows.
 
-    The job may use the fraction `share` of the free memory, and has the memory limit `limit`.
-    Raises NotEnoughMemory if the job needs more than the free memory even with one thread. If it
-    exceeds only the limit, it runs with one thread, since it may need less than the upper bound.
+    The job may use the fraction `share` of the free memory, up to `limit`. Raises NotEnoughMemory
+    if one thread needs more than the free memory. Above the limit, the job runs with one thread,
+    since it may need less than the bound.
     """
     free = private_bytes() + USABLE_SHARE * share * available_bytes()
     needs = [estimate_bytes(job, sizes, n) for n in range(1, threads + 1)]

@@ -1,16 +1,12 @@
 """Worker processes on this computer, with limits on time, memory and output.
 
-A task is a picklable function with picklable arguments. The result of a task is returned in a
-`Future`. `LocalExecutor` has the same interface as `mmbench.running.cluster.DaskExecutor`. A worker
-process runs the function `serve`, which receives messages (function, arguments) and sends messages
-(kind, value). Each worker process is the leader of a process group, so that one signal kills the
-worker and all processes that it has started.
+A task is a picklable function with picklable arguments; its result is a `Future`. A worker runs
+`serve`, receives messages (function, arguments) and sends messages (kind, value). It leads a
+process group, so that one signal ends the worker and all processes that it has started.
 
-Process pools of other packages have disadvantages. Loky 3.7 ends all tasks if one worker dies.
-Pebble 5.2 ends only the task of the dead worker, but a busy worker of Pebble survives if its parent
-process is killed. Ctrl-C interrupts the imports in a worker of Pebble. A LocalCluster of
-dask.distributed takes 4 s to start and 27 ms per task; the pool of this module takes 0.4 s and
-0.6 ms. A LocalCluster of dask.distributed reports the death of a worker after 7 s.
+Pools of other packages are not used: Loky 3.7 ends all tasks if one worker dies; a busy worker of
+Pebble 5.2 survives its killed parent, and Ctrl-C interrupts its imports; a LocalCluster of
+dask.distributed starts ten times as slowly, and reports a dead worker after 7 s.
 """
 
 import importlib
@@ -148,18 +144,14 @@ def check_platform() -> None:
 class LocalExecutor:
     """An executor with one worker process per slot; each worker imports `modules` when it starts.
 
-    The process that creates the executor is called the main process. The first worker process
-    starts at once, and imports modules while the main process continues. The other worker processes
-    are started when their slots are first used. A worker process runs one task after the other, and
-    is replaced if it dies. If a worker dies, only the running task of this worker is lost. If a
-    task exceeds a limit, its worker is killed. If the main process dies, all workers end. Raises
-    UserError on operating systems that lack a function in `POSIX`.
+    The first worker starts at once, and imports modules while the main process continues; the
+    others start when their slots are first used. A worker that dies is replaced, and only its task
+    is lost. A task that exceeds a limit is ended with its worker. If the main process dies, all
+    workers end. Raises UserError on operating systems that lack a function in `POSIX`.
 
-    The attribute `slots` is the maximum number of simultaneous tasks with one thread each. The
-    attribute `task_threads` is the maximum number of threads of one task. The attribute
-    `computer_slots` is the maximum number of slots that share the memory of one computer. The
-    attribute `remote` is false, since all tasks run on this computer. The attribute `scheduler` is
-    None, since there is no Dask scheduler.
+    `slots` is the maximum number of simultaneous tasks with one thread each, `task_threads` the
+    maximum number of threads of a task, and `computer_slots` the number of slots that share the
+    memory of one computer. `remote` is false and `scheduler` None, unlike on a cluster.
     """
 
     remote = False
@@ -225,9 +217,8 @@ def _search_path() -> tuple[list[str], list[str]]:
     The current folder is a folder of modules that the user may name (`mmbench.plugins.FOLDERS`),
     unless it is in PYTHONPATH already or contains the package mmbench.
     """
-    # If the current folder were the first folder of ``sys.path``, a file ``random.py`` in the
-    # current folder would replace the standard module. If the current folder were added to
-    # PYTHONPATH, Python would run a file ``sitecustomize.py`` in this folder.
+    # In ``sys.path``, the current folder would replace standard modules by files such as
+    # ``random.py``; in PYTHONPATH, Python would run its ``sitecustomize.py``.
     here = os.getcwd()
     given = [os.path.abspath(e) for e in os.environ.get("PYTHONPATH", "").split(os.pathsep) if e]
     first = here in (*given, str(Path(__file__).parents[2]))

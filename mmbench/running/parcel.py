@@ -1,9 +1,7 @@
 """Send the data files of a job to a computer that has no other access to the data.
 
-A computer that runs a job searches for the data in its local store, in the mirror (a folder or URL
-with data files), and at the sources in the description file (card) of the data set. If the data are
-not found, the process that started the run sends the data files. The computer that runs the job
-then adds the data files to its local store.
+If the data are neither in the local store of that computer, nor in its mirror, nor at the sources
+of the card, the process that started the run sends the files, which are added to the local store.
 """
 
 import hashlib

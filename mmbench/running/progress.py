@@ -78,13 +78,6 @@ class Bar(Lines):
         self._bar.close()
 
 
-class SharedDisplay(Lines):
-    """The display of a run in several parts; the end of a part does not end the display."""
-
-    def __init__(self, whole: Lines):
-        self.finished, self.running, self.say = whole.finished, whole.running, whole.say  # type: ignore[method-assign]
-
-
 def progress_for(total: int, stream: TextIO | None = None) -> Lines:
     """Return a progress bar for a terminal or a notebook, and `Lines` for any other stream."""
     notebook = stream is None and "ipykernel" in sys.modules
@@ -152,10 +145,9 @@ def readable(n_bytes: float) -> str:
     return f"{gib:.1f} GiB" if gib >= 1 else f"{n_bytes / 2**20:.0f} MiB"
 
 
-#: Ratio of each machine's CPU time to the CPU time of the SVM on the same split. The ratio was
-#: measured in `mmbench easy` with 270 training rows, with 1000 training rows of separable classes,
-#: and with 1000 training rows of overlapping classes. The largest of the three ratios is given.
-#: Machines with about the same CPU time as the SVM are omitted.
+#: CPU time of each machine relative to the SVM on the same split: the largest ratio in `mmbench
+#: easy` with 270 rows, 1000 rows of separable and 1000 of overlapping classes. Machines near 1 are
+#: omitted.
 COSTS = {"rmm": 0.15, "m4": 1.2} | dict.fromkeys(("lssvm", "klda"), 3.0)
 COSTS |= dict.fromkeys(("logistic_regression", "mamc_b", "mpm"), 0.3)
 
@@ -163,10 +155,8 @@ COSTS |= dict.fromkeys(("logistic_regression", "mamc_b", "mpm"), 0.3)
 class TimeLeft:
     """An estimate of the remaining time of a run, from the times of finished jobs.
 
-    A table cell contains all jobs with the same data set, training size, kernel, degree and
-    machine. The expected time of a job is the mean time of the finished jobs of its table cell. If
-    the table cell has no finished job, the expected time is estimated from the times of all
-    finished jobs, and from the ratios of CPU times in `COSTS`.
+    The expected time of a job is the mean of the finished jobs of its table cell, or follows from
+    all finished jobs and the ratios of CPU times in `COSTS`.
     """
 
     def __init__(self, jobs: Iterable[Job]):

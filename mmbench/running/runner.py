@@ -1,18 +1,13 @@
 """Run the jobs of an experiment and store their records.
 
-Only the process that calls `run` writes records; worker processes only compute. If an experiment
-is run again, only jobs without a result are run. Ctrl-C stops the worker processes and keeps all
-records. If the process of a run is killed, only the results of running jobs are lost.
+Only the process that calls `run` writes records. If an experiment is run again, only jobs without a
+result run. Ctrl-C stops the workers and keeps all records; a killed run loses only running jobs.
 
-The parents of a job are the jobs whose selected parameters the job inherits. A job is ready if all
-its parents have a result. Every table cell starts with one job, so that a table of all cells can be
-printed early. Then the ready job with the longest expected time starts first. The expected time of
-a job includes the time of the longest chain of jobs that depend on the job. A job whose expected
-time is unknown starts before all jobs with a known expected time.
-
-A running job occupies one slot of the executor per thread. The free slots are distributed evenly
-among the ready jobs: many ready jobs run with one thread each, and a single ready job runs with one
-thread per free slot.
+A job is ready if its parents, the jobs whose selected parameters it inherits, have a result. Every
+table cell starts with one job, so that a table can be printed early. Then the ready job with the
+longest expected time starts first, including the jobs that depend on it; jobs of unknown time
+precede all others. A running job occupies one slot per thread, and free slots are distributed
+evenly among the ready jobs.
 """
 
 from __future__ import annotations
@@ -61,11 +56,10 @@ class Start(NamedTuple):
 class Schedule:
     """The waiting and running jobs of a run, and the order in which jobs start.
 
-    The dict `records` contains the records of jobs that are not run again; its keys are job keys.
-    The argument `slots` is the number of slots of the executor. The function `expected` returns the
-    expected time of a job in seconds, or None if the time is unknown. The argument `most_threads`
-    is the maximum number of threads of one job. The keys of the dict `absent` are the names of data
-    sets that cannot be downloaded; the values are the reasons.
+    `records` are the records, by key, of jobs that are not run again; `slots` is the number of
+    slots of the executor, and `most_threads` limits the threads of a job. `expected` returns the
+    expected seconds of a job, or None. `absent` has the reason for each data set that cannot be
+    downloaded.
     """
 
     def __init__(
@@ -254,13 +248,13 @@ class Run:
     """The state of a run: schedule, running tasks and records.
 
     The parents of each job must be in `jobs`, or have records in `store` or in `source`, the record
-    store of another experiment. The argument `data` is the local store of data files, and `mirror`
-    is a folder or URL with data files. If a limit stopped a job in an earlier run, the job is run
-    again only if `limits` has a higher limit. With ``rerun="changed"``, a finished job is run again
-    if the source code of its machine has changed. The outcomes of the jobs are counted in
-    `summary`. The set `planned` contains the keys of all jobs of the experiment. The estimate
-    `time_left` may include jobs of later runs. The keys of the dict `absent` are the names of data
-    sets that cannot be downloaded, and the values are the reasons; jobs with these data sets fail.
+    store of another experiment. `data` is the local store of data files, and `mirror` a folder or
+    URL. A job that was stopped by a limit runs again only if `limits` has a higher one; with
+    ``rerun="changed"``, a finished job runs again if the code of its machine has changed. `summary`
+    counts the outcomes, and `planned` has the keys of all jobs of the experiment. `time_left` may
+    include later runs. `absent` has the reason for each data set that cannot be downloaded; its
+    jobs fail. If the display
+    `progress` is `shared` with later runs, it is not ended.
     """
 
     def __init__(
@@ -275,6 +269,7 @@ class Run:
         source: RecordStore | None = None,
         rerun: str | None = None,
         progress: Callable[[int], Lines] = progress_for,
+        shared: bool = False,
         summary: Summary | None = None,
         time_left: TimeLeft | None = None,
         planned: Set[str] = frozenset(),
@@ -318,7 +313,7 @@ class Run:
         self.tasks: dict[Future, Start] = {}
         if self.schedule.unfinished and not self.schedule.slots:
             said.append("the cluster has no worker yet; waiting for a worker")
-        self.progress = progress(len(self.open))
+        self.progress, self.shared = progress(len(self.open)), shared
         for line in said:
             self.progress.say(line)
 
@@ -340,7 +335,8 @@ class Run:
             self.summary.left += len(self.open)
         finally:
             self.executor.cancel()
-            self.progress.close()
+            if not self.shared:
+                self.progress.close()
         if lost := len({path.stem for path in self.stored if not path.exists()}):
             self.summary.lost += lost
             again = "during the run; the same command runs their jobs again"
@@ -427,10 +423,9 @@ class Run:
 def made_by_other_sources(jobs: Iterable[Job], records: Mapping[str, Content]) -> set[str]:
     """Return the keys of records that the present source code might not reproduce.
 
-    A key is returned if the source code of the machine or of a preprocessing step has changed since
-    the record was made. A key is also returned if the inherited parameters differ from the
-    parameters in the parents' records, or if a parent's key is returned. In `jobs`, each job must
-    follow its parents.
+    The code of the machine or of a preprocessing step has changed, the inherited parameters differ
+    from the parents' records, or a parent's key is returned. In `jobs`, each job must follow its
+    parents.
     """
     found: set[str] = set()
     for job in (job for job in jobs if job.key in records):

@@ -1,8 +1,8 @@
 """Execute one job: all input is in the arguments, and all output in the returned record and arrays.
 
-CPU times are summed over all threads of the process. Before the first job with a machine, each
-process trains the machine on a tiny problem. This training compiles Numba code and imports solvers.
-The time of this training is recorded as the stage ``warm_up``, which tables of CPU times leave out.
+CPU times are sums over all threads. Before its first job with a machine, each process trains the
+machine on a tiny problem, to compile Numba code and import solvers. Tables leave out this stage,
+``warm_up``.
 """
 
 from __future__ import annotations
@@ -95,8 +95,7 @@ class Context:
     #: Whether the job may run on a computer without access to the data files of the main process.
     remote: bool = False
     #: Address of the Dask scheduler, identifier of the tasks of this run, and certificates for the
-    #: connection (or None); None without a cluster. A large job (see `mmbench.running.cluster`)
-    #: trains pairs of classes on the workers of the Dask scheduler.
+    #: connection (or None), for the pairs of a large job; None without a cluster.
     scheduler: tuple[str, str, Any] | None = None
 
 

@@ -106,10 +106,9 @@ class SearchRows:
     def parts(self) -> Iterator[Self]:
         """Yield the rows of searches whose scores together are the scores of this search.
 
-        Without steps, this object is yielded. With steps, which use labels, one object per inner
-        split is yielded. Its rows are the training rows and the held-out rows of the split,
-        transformed by steps that are fitted on the training rows. Otherwise, steps that select
-        features would have seen the labels of the held-out rows.
+        Without steps, this object. With steps, which use labels, one object per inner split, with
+        its training and held-out rows, transformed by steps that are fitted on its training rows
+        only.
         """
         if self._steps is None:
             yield self

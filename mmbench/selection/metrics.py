@@ -1,12 +1,10 @@
 """Classification metrics of predictions, class scores or probabilities, mostly from scikit-learn.
 
-A grid search maximises one of these metrics, and tables show metrics of stored predictions. The
-class scores of a one-vs-one machine are the values of its `decision_function`. For two classes, the
-class score is the decision value. For more than two classes, the score of a class is its number of
-votes plus a term below 1/2 that increases with the sum of the class's decision values. One-vs-rest
-metrics, such as the area under the ROC curve, are defined for one class against all other classes.
-For two classes, one-vs-rest metrics are computed for the second class. For more than two classes,
-one-vs-rest metrics are computed for each class and averaged over the classes.
+A grid search maximises one metric; tables show metrics of stored predictions. Class scores are
+values of `decision_function`: for two classes the decision value, and otherwise the number of votes
+plus a term below 1/2 that increases with the sum of the class's decision values. One-vs-rest
+metrics, such as the area under the ROC curve, are of the second of two classes, or averaged over
+the classes.
 """
 
 from collections.abc import Callable
@@ -31,11 +29,10 @@ class Metric:
     label: str
     #: Input of the metric: "predictions", "scores" or "probabilities".
     source: str
-    #: Function of (truth, given, classes) that returns the metric, or NaN if the metric is not
-    #: defined. ``truth`` contains the true classes, shape (n_samples,). ``given`` contains the
-    #: predictions, scores or probabilities, depending on `source`. The shape of ``given`` is
-    #: (n_samples,) for predictions, and (n_samples, n_classes) for scores and probabilities.
-    #: ``classes`` contains the class of each column of the array ``given``.
+    #: Function of (truth, given, classes): the metric, or NaN if it is not defined. ``truth`` has
+    #: the true classes, shape (n_samples,). ``given`` has the predictions, shape (n_samples,), or
+    #: the scores or probabilities (see `source`), shape (n_samples, n_classes), with the columns
+    #: ``classes``.
     compute: Compute
     #: Definition of the metric, for the notes of a table.
     about: str = ""

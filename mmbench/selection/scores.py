@@ -1,11 +1,7 @@
 """Scores of all grid points on all inner splits.
 
-With the scope "pair", the binary classifier of each pair of classes is scored. With other scopes,
-the one-vs-one classifier of all pairs is scored.
-
-If the kernel matrix of all rows can be stored, the outer loop is over kernels, and all pairs of
-classes use the stored matrix. If this matrix is too large, the outer loop is over pairs of classes,
-and the kernel matrix of each pair is stored.
+With the scope "pair", each pair of classes is scored, otherwise the one-vs-one classifier. If the
+kernel matrix of all rows can be stored, the outer loop is over kernels, and otherwise over pairs.
 """
 
 from collections.abc import Iterable, Iterator
@@ -29,9 +25,9 @@ from mmbench.selection.views import Block, KernelView, is_stored, kernel_blocks,
 
 #: Class indices of a pair of classes.
 Pair = tuple[int, int]
-#: One tuple per kernel: the indices of the kernel's grid points and, for each inner split, the
-#: decision values on the held-out rows, shape (n_held, n_points). If the metric depends only on the
-#: signs, booleans replace the decision values (True for values >= 0).
+#: One tuple per kernel: the indices of its grid points and, for each inner split, the decision
+#: values on the held-out rows, shape (n_held, n_points); or booleans (True for values >= 0) if the
+#: metric depends only on the signs.
 Decided = list[tuple[list[int], list[NDArray]]]
 
 
@@ -210,9 +206,9 @@ class GridScores:
             problems = (view.problem(fold.train, fold.signs, fold.classes) for fold in both)
             trained = iter(machine.train_folds(problems, [path[k] for k in own]))
             for fold, values in zip(folds, decided, strict=True):
-                # If only one class of the pair has training rows, the decision value is the label
-                # of this class, -1 or +1. If neither class has training rows, the decision value 0
-                # has no influence, since both classes lose against all classes with training rows.
+                # If one class of the pair has training rows, the decision value is its label, -1 or
+                # +1. If neither has, 0 has no influence: both lose against all classes with
+                # training rows.
                 values[:, own] = (
                     view.decisions(next(trained), fold.train, fold.held)
                     if fold.both

@@ -1,9 +1,7 @@
 """Grid search that computes each kernel matrix only once and uses warm starts.
 
-A generic grid search computes a new Gram matrix at each grid point and on each fold. `select`
-computes one Gram matrix for all folds and all grid points with the same kernel. Trainings that
-differ in C alone use warm starts. Tests check that the scores are equal to the scores of a generic
-grid search.
+`select` computes one Gram matrix per kernel for all folds and grid points; trainings that differ in
+C alone use warm starts. Tests compare the scores with a generic grid search.
 """
 
 from collections.abc import Mapping, Sequence

@@ -1,8 +1,7 @@
 """Kernel values for the folds of a grid search, read from a stored matrix or computed on demand.
 
-For each fold, a `KernelView` returns the training problem on the training rows, and the decision
-values of trained models on the held-out rows. All row indices refer to the rows of the whole grid
-search, not of a fold.
+A `KernelView` returns the training problem of a fold, and decision values on the held-out rows. Row
+indices refer to the rows of the whole search.
 """
 
 from collections.abc import Iterator
@@ -50,15 +49,12 @@ def kernel_blocks(
 ) -> Iterator[Block]:
     """For each kernel, yield the indices of the grid points with this kernel, and a `KernelView`.
 
-    The stored kernel matrix contains the kernel values between `rows`, by default all rows. All
-    other kernel values are computed on demand. The kernel matrix is not stored if the kernel is
-    linear, or if the matrix is larger than `PAIR_BYTES`. If `shared` is true, the matrix is used
-    for all pairs of classes, and the maximum size is `SHARED_BYTES` in place of `PAIR_BYTES`. A
-    stored kernel matrix is computed from a base matrix, which contains the inner products or the
-    squared distances of the rows. If `rows` is None, one base matrix is kept for all kernels. If
-    `rows` is given, each kernel matrix overwrites the base matrix to halve the memory, and the base
-    matrix is computed anew for the next kernel. The value of ``gamma="scale"`` is computed from the
-    rows `reference`, the training rows of the final training after the search.
+    The kernel values between `rows`, by default all rows, are stored, unless the kernel is linear
+    or the matrix exceeds `PAIR_BYTES`, or `SHARED_BYTES` if it is `shared` by all pairs of classes.
+    A stored matrix is computed from a base matrix of inner products or squared distances. If `rows`
+    is None, one base matrix serves all kernels; otherwise each kernel matrix overwrites it, which
+    halves the memory, and the base matrix is computed anew. ``gamma="scale"`` is computed from
+    `reference`, the training rows of the final training.
     """
     groups, base, of_distances = list(kernels_of(machine, X, points, reference)), None, False
     for g, (members, kernel, single) in enumerate(groups):
@@ -144,12 +140,10 @@ class KernelView:
 def precision(kernel_name: str, single: bool = True) -> type:
     """Return the data type of stored kernel values.
 
-    Values of the rbf kernel lie in [0, 1] and are stored as float32, the precision of libsvm.
-    Kernel values in float32 need half the memory and half the time of kernel values in float64.
-    For kernels other than rbf, this function returns float64. `kernel_blocks` stores the values of
-    these kernels as float32 nevertheless if `Kernel.fits_single_precision` returns True. If
-    `single` is false, all kernel values are float64. Some machines need float64, and have a search
-    space with ``single_precision = False``.
+    Values of rbf in [0, 1] are float32, the precision of libsvm, in half the memory and time. Other
+    kernels are float64 here; `kernel_blocks` stores them as float32 if
+    `Kernel.fits_single_precision`. If `single` is false, all values are float64, as for machines
+    whose search space has ``single_precision = False``.
     """
     return np.float32 if kernel_name == "rbf" and single else np.float64
 

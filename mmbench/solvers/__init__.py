@@ -1,6 +1,5 @@
 """Solvers of optimisation problems: adapters for public solvers, and solvers of this package.
 
-There is one module per solver. An adapter passes the arrays of a problem to a public solver, and
-returns a `Result`. The adapter recomputes feasibility and duality gap from these arrays, and
-translates the status of the public solver to `Status`.
+One module per solver. An adapter passes arrays to a public solver, recomputes feasibility and gap
+from them, translates the status to `Status`, and returns a `Result`.
 """

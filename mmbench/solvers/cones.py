@@ -2,12 +2,10 @@
 
     min c'x   subject to   A x = b,   h - G x in K,   K = R^l_+ x Q^{m_1} x ... x Q^{m_p} x S^k_+
 
-The second-order cone Q^m contains the vectors whose first entry is at least the norm of the other
-entries. S^k_+ is the cone of positive semidefinite k x k matrices. A matrix in S^k_+ is stored as
-the columns of its upper triangle, with off-diagonal entries multiplied by sqrt(2).
-
-Users can check the solutions of Clarabel with ECOS, an independent solver. ECOS is an optional
-dependency, since its licence is the GPL, and since it has no wheels for Python 3.13 and later.
+The second-order cone Q^m has the vectors whose first entry is at least the norm of the others.
+S^k_+ has the positive semidefinite k x k matrices, stored as the columns of the upper triangle with
+off-diagonal entries multiplied by sqrt(2). ECOS is an independent check of Clarabel, and optional:
+its licence is the GPL, and it has no wheels for Python 3.13 and later.
 """
 
 from dataclasses import dataclass

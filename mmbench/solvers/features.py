@@ -1,29 +1,21 @@
 """Solve a `PiecewiseQP` with a linear kernel, many rows and few features, without a Gram matrix.
 
-In this module, the attribute `gram` of a `PiecewiseQP` contains the data matrix Z. The dual
-variable u_i of each training row i has a piecewise linear cost with knots (breakpoints). Row i is a
-free support vector if u_i lies strictly between two adjacent knots. At the optimum, there are about
-as many free support vectors as features.
-To find the free support vectors, SMO (`mmbench.solvers.svm_dual.smo`) needs thousands of passes
-over the n x n Gram matrix, whereas an interior-point method needs 10 to 30 iterations. Each
-iteration computes one product ``Z' diag(weights) Z`` with one weight per row. For known free
-support vectors, one linear system determines the dual variables u and the intercept b. The table
-lists the methods of this module, and their costs for n rows and k features:
+Here, the attribute `gram` of a `PiecewiseQP` is the data matrix Z. Row i is a free support vector
+if its dual variable u_i lies strictly between two adjacent knots of its cost; at the optimum there
+are about as many as features. If they are known, one linear system gives u and b. To find them, SMO
+takes thousands of passes over the Gram matrix, and an interior-point method 10 to 30 iterations of
+one product ``Z' diag(weights) Z``. For n rows and k features:
 
-==============  =======================================  ==========================================
-route           condition                                cost
-==============  =======================================  ==========================================
-warm start      u at a neighbouring grid point is        one product with the rows
-                optimal
-active set      the active set method converges (203 of  10 to 30 interior-point iterations of cost
-                208 trainings on 13 data sets)           n k^2, and a few linear systems in at most
-                                                         k + 1 free support vectors
-interior point  the active set method does not converge  as for the active set, and a least squares
-                                                         problem in k unknowns for a feasible u
-==============  =======================================  ==========================================
+    route            when                                   cost
+    warm start       u at a neighbouring grid point is      one product with the rows
+                     optimal
+    active set       it converges (203 of 208 trainings     10 to 30 iterations of n k^2, and linear
+                     on 13 data sets)                       systems in at most k + 1 support vectors
+    interior point   otherwise                              the same, and a least squares problem in
+                                                            k unknowns for a feasible u
 
-If no method of this module finds an optimal solution, `mmbench.machines.svm` continues with SMO.
-The script benchmarks/peers.py compares the methods of this module with liblinear.
+After a failure, `mmbench.machines.svm` continues with SMO. Times beside liblinear are in
+benchmarks/peers.py.
 """
 
 from __future__ import annotations
@@ -93,13 +85,11 @@ def solve_in_features(
 ) -> PiecewiseSolution:
     """Solve the dual of the linear SVM or, if `B` is given, of the linear RMM.
 
-    The attribute ``gram`` of `dual` contains the data matrix Z, shape (n, k), in place of the Gram
-    matrix. In the dual of the SVM, the cost ``-y_i u_i`` of row i has the slope -y_i. Any slope s_i
-    other than -y_i means that the SVM adds the constant ``s_i + y_i`` to the decision of row i. The
-    RMM bounds the decisions by -B and B. `tol` is the tolerance of the KKT conditions, in units of
-    decision values. `start` contains the dual variables u at a neighbouring point of the parameter
-    grid. If no method meets `tol` and `gap_tolerance`, the solution with the smallest duality gap
-    is returned with the status ``inaccurate``.
+    ``dual.gram`` is the data matrix Z, shape (n, k). In the dual of the SVM, row i has the slope
+    -y_i; another slope s_i adds the constant ``s_i + y_i`` to its decision. The RMM bounds the
+    decisions by -B and B. `tol` is the tolerance of the KKT conditions, in decision values, and
+    `start` has the dual variables at a neighbouring grid point. If no method meets `tol` and
+    `gap_tolerance`, the solution with the smallest gap is returned as ``inaccurate``.
     """
     best: PiecewiseSolution | None = None
     iterations = 0
@@ -190,9 +180,8 @@ def _feasible(dual: PiecewiseQP, end: Candidate, C: float | NDArray) -> Candidat
     scale = np.divide(1.0, size, out=np.zeros_like(size), where=size > 0)
     products = scale * (products - np.outer(room.sum() * mean, mean)) * scale[:, None]
     u = u - room * (u.sum() / room.sum())
-    # The loop reduces the difference ``w - Z'u``. The difference may be large if ``Z'u`` is small
-    # compared with u, since dual variables were rounded to knots. The sum of u stays 0, since the
-    # weighted mean of the rows is subtracted from the rows.
+    # The loop reduces ``w - Z'u``, which may be large if ``Z'u`` is small compared with u, since u
+    # was rounded to knots. The sum of u stays 0: the weighted mean is subtracted from the rows.
     for _ in range(MAX_REFINEMENTS):
         residual = scale * (w - rows.T @ u)
         move = scale * np.linalg.lstsq(products, residual, rcond=RANK_TOLERANCE)[0]
@@ -235,18 +224,14 @@ def _measured(
 def solve_active_set(dual: PiecewiseQP, u: NDArray) -> Candidate | None:
     """Solve by an active set method from a guess u; return None if the method does not converge.
 
-    Each dual variable u_i has a piecewise linear cost. The active set assigns u_i either to a knot
-    of this cost, at which u_i is fixed, or to a linear piece, on which u_i is free. The guess u
-    determines the initial active set. If u_i is on a linear piece, the decision of row i must be
-    minus the slope of the piece. These conditions form a linear system in the intercept b and the
-    dual variables on linear pieces. If the solution of this system violates an optimality condition
-    of row i, u_i is assigned to the next knot or linear piece, in the direction that reduces the
-    violation.
+    The active set assigns u_i to a knot of its piecewise linear cost, where u_i is fixed, or to a
+    linear piece, where u_i is free and the decision of row i must be minus the slope. These
+    conditions are a linear system in b and the free u_i. If its solution violates a condition of
+    row i, u_i is assigned to the next knot or piece, in the direction that reduces the violation.
     """
     rows, knots, index = dual.gram, dual.knots, np.arange(len(u))
-    # `place[i]` is 2 j if u_i is assigned to knot j, and 2 j + 1 if u_i is assigned to the linear
-    # piece between knot j and knot j + 1. The slope of the cost is -inf below the first knot, and
-    # inf above the last knot.
+    # `place[i]` is 2 j at knot j, and 2 j + 1 on the linear piece between knots j and j + 1. The
+    # slope is -inf below the first and inf above the last knot.
     place = 2 * (knots < u[:, None]).sum(axis=1) - ~(knots == u[:, None]).any(axis=1)
     beyond = np.full((len(u), 1), np.inf)
     slopes = np.hstack([-beyond, dual.slopes, beyond])

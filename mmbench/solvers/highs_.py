@@ -2,13 +2,10 @@
 
     min c'x   s.t.  row_lower <= A x <= row_upper,  col_lower <= x <= col_upper
 
-By default, HiGHS simplifies the program (presolve) and runs the dual simplex method. For a dense
-1000 x 1000 matrix A, a pivot takes up to 10 ms. With ``interior=True``, HiGHS uses its
-interior-point method and a crossover to a vertex. If HiGHS returns the status "unbounded or
-infeasible", a second run without presolve finds out whether the program is unbounded or infeasible.
-
-HiGHS releases Python's interpreter lock, so that several threads can solve linear programs at the
-same time.
+The default is presolve and the dual simplex method; ``interior=True`` is the interior-point method
+with a crossover to a vertex. After the status "unbounded or infeasible", a run without presolve
+finds out which. HiGHS releases the interpreter lock, so that threads can solve programs at the same
+time.
 """
 
 from dataclasses import dataclass

@@ -3,38 +3,26 @@
     min over w, b, xi   1/2 ||w||^2 + C sum_i xi_i
     subject to          y_i f(z_i) >= 1 - xi_i,  xi_i >= 0,  [-B <= f(z_i) <= B,]  f(z) = w'z + b
 
-In the margin constraints ``y f >= 1 - xi``, the slack is xi, and the surplus is ``y f - 1 + xi``.
-The margin constraints have the multipliers a, and the bounds ``y f <= B`` and ``y f >= -B`` have
-the multipliers p and q. With the dual weights ``v = Z' y (a - p + q)``, the optimality conditions
-are
+In ``y f >= 1 - xi``, xi is the slack, and ``y f - 1 + xi`` the surplus. With the multipliers a of
+these constraints, p of ``y f <= B`` and q of ``y f >= -B``, and the dual weights
+``v = Z' y (a - p + q)``, the optimality conditions are
 
     surplus - slack = y f - 1,   surplus a = 0,   slack (C - a) = 0,
     (B - y f) p = 0,   (B + y f) q = 0,   y'(a - p + q) = 0,   w = v
 
-Both factors of each complementarity product, such as ``surplus a``, are non-negative. Newton steps
-with Mehrotra's predictor and corrector keep all complementarity products near a common value, which
-decreases to 0. The iterates satisfy all optimality conditions except the complementarity conditions
-and the equation ``w = v`` of the primal and the dual weights. The unknowns of each row (surplus,
-slack and multipliers) are eliminated from the Newton system analytically. The unknowns of the
-remaining Newton system are the weights w, the intercept b and the variables that a subclass adds.
-The size of the Newton system does not depend on the number of rows. An iteration costs one product
-``Z' diag(weights) Z`` with the data matrix Z and one weight per row.
+Newton steps with Mehrotra's predictor and corrector keep the complementarity products, whose
+factors are non-negative, near a common value that decreases to 0; iterates violate only these
+conditions and ``w = v``. The unknowns of the rows are eliminated analytically, so that the size of
+the Newton system does not depend on the number of rows. An iteration costs one product
+``Z' diag(weights) Z``. For n rows, k features and m pairs of rows:
 
-Subclasses change the norm of w or add unknowns. The table lists the problems that are solved by
-this method, with the cost for n rows, k features and m pairs of rows:
+    problem          when                                           operations per iteration
+    SVM, RMM         linear kernel, n > k, and k <= 64 or n >= 4k   n k^2, 10 to 30 iterations
+    linear MMRM      at least 200 rows                              n k^2, 10 to 25 iterations
+    soft-margin M4   linear kernel, or kernel matrix of low rank    n k^2
+    R-SVM+, R-SVMμ+  by default                                     (n + m) k^2 + k^3
 
-==================  ============================================  ==============================
-problem             when                                          operations per iteration
-==================  ============================================  ==============================
-SVM, RMM            linear kernel, n > k, and k <= 64 or n >= 4k  n k^2, 10 to 30 iterations
-linear MMRM         at least 200 rows                             n k^2, 10 to 25 iterations
-soft-margin M4      linear kernel, or kernel matrix of low rank   n k^2
-R-SVM+, R-SVMμ+     by default                                    (n + m) k^2 + k^3
-==================  ============================================  ==============================
-
-On 800 rows, the method takes 1/180 to 1/7 of the CPU time of SMO for the linear SVM (see
-`mmbench.machines.svm`). The script `benchmarks/peers.py` compares this method with general-purpose
-solvers.
+`benchmarks/peers.py` compares the method with general-purpose solvers.
 
 References
 ----------
@@ -50,7 +38,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.linalg import LinAlgError, lapack
 
-from mmbench.allowance import time_is_up
+from mmbench.allowance import no_time_for, time_is_up
 from mmbench.solvers.rows import Rows, weighted_product
 
 #: BOUNDARY_SHARE is the maximum step length as a fraction of the distance to the boundary of the
@@ -89,12 +77,11 @@ def solve_growing(
 ) -> HingeInteriorPoint:
     """Solve the problem for a penalty C that may be far larger than the optimal multipliers.
 
-    Problems with increasing penalties are solved. The first penalty is a ratio (10^6) times the
-    largest multiplier of the initial point. Each later penalty is the ratio times the previous
-    penalty, but at most C. The sequence ends early if the solution is the same for every larger
-    penalty. If the iterations stall, the sequence restarts with the next ratio of
-    LARGEST_FIRST_RATIOS. The function `start` returns the initial point, given a penalty and the
-    multipliers of the previous problem (None for the first problem).
+    The first penalty is a ratio (10^6) times the largest multiplier of the initial point, and each
+    later one the ratio times the previous, up to C. The sequence ends early if the solution is the
+    same for every larger penalty, and restarts with the next of LARGEST_FIRST_RATIOS if iterations
+    stall. `start` returns the initial point for a penalty and the previous multipliers (None at
+    first).
     """
     iterations, largest = 0, float(np.max(C))
     for ratio in LARGEST_FIRST_RATIOS:
@@ -169,9 +156,8 @@ class HingeInteriorPoint:
         self.Z, self.y, self.at, self.iterations = rows, y, dict(given or {}), 0
         self.margin_cost = 1.0 - y * offset
         n_positive, s = int((y > 0).sum()), C / np.max(C) * np.ones(len(y))
-        # The initial weights w are a multiple of the difference of the class means. The initial
-        # decisions at the class means are 1 and -1, or closer to 0 if necessary to keep all
-        # multipliers at most C / 2.
+        # The initial w is a multiple of the difference of the class means, with the decisions 1 and
+        # -1 at the means, or closer to 0 to keep all multipliers at most C / 2.
         if a is None:
             a = s / np.where(y > 0, s[y > 0].sum(), s[y < 0].sum())
             norm = max(self._norm(rows.T @ (y * a)), 1e-300)
@@ -211,7 +197,11 @@ class HingeInteriorPoint:
         The method ends earlier after a step shorter than SHORTEST_LENGTH, after `max_iter`
         iterations, at the time limit, or if a Newton system is singular.
         """
-        while self.gap > tol and self.iterations < max_iter and not time_is_up():
+        n, k = self.Z.shape
+        operations = n * k * min(n, k) / 2 + min(n, k) ** 3 / 3
+        while self.gap > tol and self.iterations < max_iter:
+            if time_is_up(iterations=self.iterations, gap=self.gap) or no_time_for(operations):
+                break
             self.iterations += 1
             try:
                 if self._advance() < SHORTEST_LENGTH:

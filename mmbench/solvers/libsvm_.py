@@ -1,7 +1,6 @@
-"""Adapters for libsvm and liblinear, the usual solvers of the SVM.
+"""Adapters for libsvm and liblinear, the usual solvers of the SVM and a check of the solvers here.
 
-Users can check the SVM solvers of this package with libsvm. The package libsvm-official (extra
-``solvers``) does not support row weights. If libsvm-official is not installed, or if rows have
+libsvm-official (extra ``solvers``) has no row weights. If it is not installed, or if rows have
 weights, scikit-learn's copy of libsvm is used.
 """
 
@@ -129,9 +128,9 @@ def _plain(gram: NDArray, y: NDArray, C: float, tol: float) -> tuple[NDArray, ND
     from libsvm.svmutil import svm_train
 
     options = f"-s 0 -t 4 -c {float(C)!r} -e {float(tol)!r} -m {CACHE_MB} -q"
-    # libsvm expects row numbers, from 1, in the first column of a precomputed matrix. The matrix is
-    # passed as a sparse array with all entries: libsvm-official copies sparse arrays in compiled
-    # code, but dense arrays entry by entry in Python.
+    # libsvm expects row numbers, from 1, in the first column of a precomputed matrix. It is passed
+    # as a sparse array with all entries: libsvm-official copies dense arrays entry by entry in
+    # Python.
     n = len(gram)
     values = np.column_stack([np.arange(1.0, n + 1), gram])
     columns = np.tile(np.arange(n + 1, dtype=np.int32), n)

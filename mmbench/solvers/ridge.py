@@ -2,21 +2,18 @@
 
 K is a Gram matrix of n rows, and F a matrix of d features with K = F F'.
 
-| function | condition | operations per C |
-| --- | --- | --- |
-| `solve_path` | Cholesky factor of G + I/C | n^3 / 3 |
-| `solve_path` | G = K K' and 1/C below the rounding errors of G: eigenvectors of K | n^2 |
-| `solve_path`, `solve_weights` | few features: Cholesky factor of order d | d^3 / 3 + n d |
-| `solve_by_products` | sparse rows with many features: conjugate gradients | products with F |
-| `solve_printed` | only by solver="reference": the dense system in the papers | n^3 |
+    function            when                                            cost per C
+    solve_path          Cholesky factor of G + I/C                      n^3 / 3
+    solve_path          G = K K', 1/C below its rounding errors:        n^2
+                        eigenvectors of K
+    solve_path,         few features: Cholesky factor of order d        d^3 / 3 + n d
+    solve_weights
+    solve_by_products   sparse rows, many features: conj. gradients     products with F
+    solve_printed       solver="reference": the dense system            n^3
 
-The products K K' and F'F and the eigenvectors of K are computed once for all values of C. On 297 to
-1000 rows, the LS-SVM with `solve_printed` takes 1.3 to 2.9 times the CPU time with `solve_path`,
-and 3 to 22 times the CPU time with `solve_weights` (`benchmarks/peers.py`).
-
-With row weights s, the ridge is ``diag(1/(C s))``. An equivalent system with the ridge I/C is
-``[[RGR + I/C, r], [r', 0]] [a; b] = [Ry; 0]``, with ``r = sqrt(s)`` and R = diag(r). The parameter
-`border` is r, or the vector of ones without row weights.
+K K', F'F and the eigenvectors of K are computed once for all C. Times are in `benchmarks/peers.py`.
+With row weights s, the ridge is ``diag(1/(C s))``; with ``r = sqrt(s)`` and R = diag(r),
+``[[RGR + I/C, r], [r', 0]] [a; b] = [Ry; 0]`` is equivalent. The parameter `border` is r, or ones.
 """
 
 from __future__ import annotations
@@ -30,6 +27,7 @@ from numpy.typing import NDArray
 from scipy.linalg import LinAlgError, cho_factor, cho_solve, eigh, lstsq, qr
 from scipy.sparse.linalg import LinearOperator, cg
 
+from mmbench.allowance import check_time
 from mmbench.kernels import row_squares
 from mmbench.solvers.rows import MappedRows, Rows, weighted_product
 
@@ -145,6 +143,7 @@ def solve_path(
     elif 1 / max(costs) < np.finfo(float).eps * np.linalg.norm(gram) ** 2:
         return _by_eigenvectors(gram, y, costs, border)
     else:
+        check_time(float(len(y)) ** 3)
         square = gram @ gram.T
     columns = zip(*_by_primal(rows, square, y, costs, border), strict=True)
     a, w, b = map(np.array, columns)
@@ -246,6 +245,7 @@ def _by_eigenvectors(
     If 1/C is below the rounding errors of ``K K'``, the eigendecomposition is more accurate than a
     Cholesky factorisation of ``K K' + I/C``.
     """
+    check_time(4.0 * len(y) ** 3)
     eigenvalues, vectors = eigh(gram, check_finite=False)
     C, values, of_border = np.array(costs), eigenvalues[:, None], (vectors.T @ border)[:, None]
     inverses = 1 / (values**2 + 1 / C)
@@ -293,6 +293,7 @@ def ridge_inverse(matrix: NDArray, ridge: float) -> Callable[[NDArray], NDArray]
     >>> ridge_inverse(np.diag([0.0, 1.5]), 0.5)(np.ones(2))
     array([2. , 0.5])
     """
+    check_time(len(matrix) ** 3 / 4)
     # column-major order, since LAPACK would copy any other array
     shifted = np.array(matrix.T, order="F")
     shifted[np.diag_indices_from(shifted)] += ridge

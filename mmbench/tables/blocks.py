@@ -28,7 +28,7 @@ from mmbench.results.cells import (
     selected,
 )
 from mmbench.results.differences import POWER, Difference, worse_than_best
-from mmbench.results.frames import KernelKey, Results
+from mmbench.results.frames import Results
 from mmbench.results.pairwise import difference_of, incomplete, sign_of
 from mmbench.results.splits import CALIBRATION, STAGES
 from mmbench.results.statistics import LEVEL
@@ -75,6 +75,7 @@ def by_machine(
     places: Sequence[Key] | None = None,
     machines: Sequence[str] | None = None,
     group: str = "",
+    kind: str = "",
 ) -> Grid:
     """Return a table block with one row per data set, kernel and training size.
 
@@ -87,16 +88,13 @@ def by_machine(
     heads = heads or place_heads(results, lambda place: place.dataset)
     rows = [
         [
-            *map(_as_text, (text(place) for text in heads.values())),
+            *(x if isinstance(x := text(place), Text) else str(x) for text in heads.values()),
             *(cell(place._replace(machine=machine)) for machine in machines),
         ]
         for place in (results.places if places is None else places)
     ]
-    return Grid((*heads, *columns_of(results, machines=machines, group=group)), rows, caption)
-
-
-def _as_text(head: object) -> Shown:
-    return head if isinstance(head, Text) else str(head)
+    columns = (*heads, *columns_of(results, machines=machines, group=group))
+    return Grid(columns, rows, caption, kind)
 
 
 def place_heads(results: Results, name: Callable[[Key], Shown]) -> Heads:
@@ -181,21 +179,23 @@ def paired(
     caption: str = "",
     decimals: int = 1,
     sd: bool = False,
-    change: Callable[[Row], Row] = lambda row: row,
+    error_rates: bool = False,
     count: Callable[[Results, Side], dict[str, list[str]]] | None = None,
-    kernels: Sequence[KernelKey] = (),
 ) -> list[Grid]:
     """Return table blocks of accuracies, with a measured row and a published row per data set.
 
     If `caption` is given, each kernel has its own block, and the kernel's name replaces ``{}`` in
-    the caption. The function `change` is applied to each row of the frame ``cells`` before it is
-    shown, for example to convert an accuracy to an error rate. The functions `measured_text` and
-    `published_text` format the values, with the arguments `decimals` and `sd`.
+    the caption. If `error_rates` is true, 100 minus the accuracy is shown. The functions
+    `measured_text` and `published_text` format the values, with the arguments `decimals` and `sd`.
 
     The function `count` summarizes the measured or the published results. The function `count`
     returns a dict from headings to lists with one text per machine. At the end of the block, each
     heading has two rows, for the measured and for the published results.
     """
+
+    def change(row: Row) -> Row:
+        values = {name: getattr(row, name) for name in ("measured", "published") if error_rates}
+        return row._replace(**{n: None if v is None else 100 - v for n, v in values.items()})
 
     def ours(row: Row) -> Shown:
         text = measured(change(row), decimals, sd)
@@ -206,7 +206,7 @@ def paired(
         return Text(published_text(change(row), decimals, sd), notes=notes)
 
     texts, grids = {"measured": ours, "published": theirs}, list[Grid]()
-    for kernel in (kernels or results.kernels) if caption else [None]:
+    for kernel in results.kernels if caption else [None]:
         places = results.places_of(kernel) if kernel else results.places
         name = caption.format(caption_of(results, kernel)) if kernel else ""
         grids.append(stacked(results, places, texts, name))
@@ -244,10 +244,8 @@ def total_with_search(results: Results, key: Key) -> float | None:
     parameters the machine reuses.
     """
     used = (key._replace(machine=machine) for machine in _used(results, key.machine))
-    values: list[Any] = [
-        total(results, key),
-        *(results.value(k, "seconds_selection") for k in used),
-    ]
+    searches = (results.value(k, "seconds_selection") for k in used)
+    values: list[Any] = [total(results, key), *searches]
     return None if None in values else sum(values)
 
 
@@ -292,9 +290,9 @@ def by_stage(results: Results) -> Grid:
     caption = f"CPU seconds per split: {' + '.join(names)}"
     for used, users in taken_over(results, results.columns).items():
         caption += f"; the search of {used}, whose time is in its column, also serves {users}"
-    grid = by_machine(results, text, caption)
+    grid = by_machine(results, text, caption, kind=TIMES)
     measured = any(cell != NOTHING for row in grid.rows for cell in row[-len(results.columns) :])
-    return replace(grid, kind=TIMES) if measured else replace(grid, rows=[])
+    return grid if measured else replace(grid, rows=[])
 
 
 # -- metrics in the configuration -----------------------------------------------------------------
@@ -396,8 +394,7 @@ def parameters(results: Results) -> Grid:
     machines = [machine for machine in results.columns if machine in choosers]
     places, caption = results.places if machines else (), f"Selected parameters: {CHOICES}"
     cell: Callable[[Key], str] = lambda key: texts.get(key, NOTHING)  # noqa: E731
-    grid = by_machine(results, cell, caption, places=places, machines=machines)
-    return replace(grid, kind=SETTINGS)
+    return by_machine(results, cell, caption, places=places, machines=machines, kind=SETTINGS)
 
 
 def statuses_text(results: Results, machine: str) -> str:
@@ -475,7 +472,7 @@ def emphasized(results: Results, grids: Iterable[Grid]) -> tuple[list[Grid], lis
         at = cell.row.key, cell.row.metric
         return replace(cell, bold=at in bold, sign=WORSE_THAN_BEST if at in worse else "")
 
-    made = [replace(grid, rows=[list(map(cell, row)) for row in grid.rows]) for grid in grids]
+    made = [grid.mapped(cell) for grid in grids]
     lost = [f"Not compared, as splits are missing: {about(results, left_out)}."] if left_out else []
     return made, [*_explained(found, bool(bold), bool(worse)), *lost]
 

@@ -47,14 +47,14 @@ def draw_tables(
     If the layout cannot show an experiment, `say` is called with a message. Raises UserError if the
     layout is unknown, or if the layout cannot show any of the experiments.
     """
-    writers = {"markdown": to_markdown, "latex": partial(to_latex, caption=caption)}
-    write = writers.get(fmt)
-    if write is None:
+    latex = partial(to_latex, caption=caption)
+    writers: dict[str, Callable[[Table], str]] = {"markdown": to_markdown, "latex": latex}
+    if fmt not in writers:
         return to_csv(each(lambda item: laid_out(item, layout, metrics), experiments, say))
 
     def draw(item: Results) -> str:
         tables = tables_of(item, layout, metrics, bold)
-        return "\n".join(write(with_block(table, block)) for table in tables)
+        return "\n".join(writers[fmt](with_block(table, block)) for table in tables)
 
     return "\n".join(each(draw, experiments, say))
 
@@ -76,8 +76,8 @@ def tables_of(
     metrics: Sequence[str] = (),
     bold: bool = True,
 ) -> list[Table]:
-    """Return the tables of an experiment: in one layout, or in all layouts of a reference."""
-    layouts = [layout] if layout or metrics else results.facts.get("layouts", [None])
+    """Return the tables of an experiment: in one layout, or in all its layouts."""
+    layouts = [layout] if layout or metrics else [None, *results.plan.more_layouts]
     tables = [arrange(laid_out(results, name, metrics)) for name in layouts]
     return tables if bold else list(map(without_bold, tables))
 

@@ -5,10 +5,10 @@ and the notes.
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from pkgutil import resolve_name
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from mmbench.jobs.planned import grouped
 from mmbench.results.cells import (
@@ -192,6 +192,8 @@ class Layout:
     blocks : str
         Name of the function that returns the blocks of the table for `Results`, in the form
         ``module:function``.
+    options : mapping
+        Further arguments of this function.
     title : str
         Title of the table.
     machines : sequence of str
@@ -219,6 +221,7 @@ class Layout:
 
     about: str
     blocks: str = ""
+    options: Mapping[str, Any] = field(default_factory=dict)
     title: str = ""
     machines: Sequence[str] = ()
     others: bool = True
@@ -242,9 +245,9 @@ class Layout:
             for note in self.notes
             if not (named := re.findall(MACHINE, note)) or set(named) & set(results.columns)
         )
-        options = {name: getattr(self, name) for name in ("metric", "sd", "runs", "choices")}
-        grids = resolve_name(self.blocks)(results)
-        return compose(results, self.title, [*grids], *notes, **options)
+        told = {name: getattr(self, name) for name in ("metric", "sd", "runs", "choices")}
+        grids = resolve_name(self.blocks)(results, **self.options)
+        return compose(results, self.title, [*grids], *notes, **told)
 
     def order(self, machines: list[str]) -> list[str]:
         """Return machines in the order of the table's columns."""

@@ -7,7 +7,7 @@ parts. The values come from the frames of an experiment; see `mmbench.results`.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field, replace
 from itertools import groupby
 from typing import Any, NamedTuple
@@ -135,6 +135,10 @@ class Grid:
     caption: Shown = ""
     kind: str = ""
 
+    def mapped(self, change: Callable[[Shown], Shown]) -> Grid:
+        """Return the block with each cell of its rows changed by a function."""
+        return replace(self, rows=[list(map(change, row)) for row in self.rows])
+
 
 @dataclass(frozen=True)
 class Table:
@@ -181,11 +185,7 @@ def cited(grids: Iterable[Grid]) -> tuple[list[Grid], dict[str, list[Key]]]:
         order = list(notes)
         return replace(cell, cited=tuple(order.index(note.text) + 1 for note in cell.notes))
 
-    made = []
-    for grid in grids:
-        rows = [list(map(numbered, row)) for row in grid.rows]
-        made.append(replace(grid, rows=rows, caption=numbered(grid.caption)))
-    return made, notes
+    return [replace(g.mapped(numbered), caption=numbered(g.caption)) for g in grids], notes
 
 
 def without_bold(table: Table) -> Table:
@@ -194,9 +194,8 @@ def without_bold(table: Table) -> Table:
     def light(cell: Shown) -> Shown:
         return replace(cell, bold=False) if isinstance(cell, Text) else cell
 
-    grids = [replace(g, rows=[list(map(light, row)) for row in g.rows]) for g in table.grids]
     notes = [note for note in table.notes if note != BEST_IS_BOLD]
-    return replace(table, grids=grids, notes=notes)
+    return replace(table, grids=[grid.mapped(light) for grid in table.grids], notes=notes)
 
 
 def citations(grid: Grid) -> list[int]:

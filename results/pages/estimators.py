@@ -17,7 +17,7 @@ from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.model_selection import StratifiedKFold, cross_val_score
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from mmbench.machines import SVM
+from mmbench.machines import MPM, SVM
 from mmbench.machines.fsvm.fsvm import within_scatter
 from mmbench.solvers.cones import ConeProgram, solve_socp
 
@@ -61,14 +61,16 @@ class AbsoluteRidgeMPM(TwoClassifier):
         self.ridge = ridge
 
     def _train(self, X: NDArray, t: NDArray) -> tuple[NDArray, float]:
+        # 2 d rows per class whose mean and covariance matrix are m_c and Sc + ridge I
         n_features = X.shape[1]
-        means = [X[t == side].mean(axis=0) for side in (1, -1)]
-        roots = _roots(X, t, self.ridge)
-        # variables w, sx, sy: min sx + sy subject to w'(mx - my) = 1 and two cones
-        equation = np.concatenate([means[0] - means[1], [0.0, 0.0]])[None]
-        x = _minimise(np.r_[np.zeros(n_features), 1.0, 1.0], roots, n_features, equation=equation)
-        w, sx, sy = x[:n_features], x[n_features], x[n_features + 1]
-        return w, float(sx / (sx + sy) - w @ means[0])
+        steps = [
+            sign * np.sqrt(n_features) * root
+            for root in _roots(X, t, self.ridge)
+            for sign in (1, -1)
+        ]
+        means = np.repeat([X[t == side].mean(axis=0) for side in (1, -1)], 2 * n_features, axis=0)
+        machine = MPM(ridge=0.0).fit(means + np.vstack(steps), np.repeat([1, -1], 2 * n_features))
+        return machine.coef_[0], float(machine.intercept_[0])
 
 
 class AbsoluteRidgeM4(TwoClassifier):
@@ -91,7 +93,7 @@ class AbsoluteRidgeM4(TwoClassifier):
         sides = np.r_[np.ones(n), np.zeros(n)]
         cost = np.r_[np.zeros(n_features), 1.0, 1.0, 0.0, np.full(n, self.C)]
         roots = _roots(X, t, self.ridge)
-        x = _minimise(cost, roots, n_features, inequalities=inequalities, sides=sides)
+        x = _minimise(cost, roots, n_features, inequalities, sides)
         return x[:n_features], float(x[n_features + 2])
 
 
@@ -109,30 +111,24 @@ def _minimise(
     cost: NDArray,
     roots: list[NDArray],
     n_features: int,
-    *,
-    equation: NDArray | None = None,
-    inequalities: Any = None,
-    sides: NDArray | None = None,
+    inequalities: Any,
+    sides: NDArray,
 ) -> NDArray:
     """Minimise ``cost'x`` over x; the vector w contains the first `n_features` entries of x.
 
-    The constraints are ``||L'w|| <= x[n_features + k]`` for the k-th root L' (k = 0, 1),
-    ``equation x = 1`` and ``inequalities x >= sides``.
+    The constraints are ``||L'w|| <= x[n_features + k]`` for the k-th root L' (k = 0, 1) and
+    ``inequalities x >= sides``.
     """
     n = len(cost)
-    blocks = [] if inequalities is None else [-sparse.csc_array(inequalities)]
+    blocks = [-sparse.csc_array(inequalities)]
     for k, root in enumerate(roots):
         scale = sparse.csc_array(([-1.0], ([0], [n_features + k])), shape=(1, n))
         spread = sparse.hstack([-root, sparse.csc_array((n_features, n - n_features))])
         blocks += [scale, spread]
     G = sparse.vstack(blocks, format="csc")
-    h = np.zeros(G.shape[0])
-    n_linear = 0 if sides is None else len(sides)
-    h[:n_linear] = 0.0 if sides is None else -sides
-    A = sparse.csc_array(np.zeros((0, n)) if equation is None else equation)
-    program = ConeProgram(
-        cost, A, np.ones(A.shape[0]), G, h, n_linear, (n_features + 1,) * len(roots)
-    )
+    h = np.append(-sides, np.zeros(G.shape[0] - len(sides)))
+    A, cones = sparse.csc_array(np.zeros((0, n))), (n_features + 1,) * len(roots)
+    program = ConeProgram(cost, A, np.zeros(0), G, h, len(sides), cones)
     found = solve_socp(program)
     gap = abs(found.value - found.bound) / max(1.0, abs(found.value))
     if max(gap, found.violation) > 1e-6:

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -35,7 +35,6 @@ from results.pages.reference_text import (
     CHECKED,
     REFERENCE,
     check,
-    listing,
     rendered,
     write_or_check,
 )
@@ -47,6 +46,7 @@ CELL, SPLIT = ["kernel", "dataset", "machine"], ["kernel", "dataset", "fold"]
 KERNEL_NAMES = {"linear": "linear kernel", "rbf": "RBF kernel"}
 #: Significant digits of the stored values.
 DIGITS = 6
+RADII = "{:.3g} {:.3g} {:.3f} {:.3g} {:.3g} {:.3g}"
 
 
 class Quantity(NamedTuple):
@@ -58,39 +58,27 @@ class Quantity(NamedTuple):
     machine: str
     #: 1 if larger values are better; -1 if smaller values are better.
     better: int
-    values: Callable[[pd.DataFrame], pd.Series]
+    #: Column of the stored values.
+    value: str
+    #: Expression by which the column is divided; if it is not positive, the quantity is infinite.
+    unit: str = ""
 
 
 QUANTITIES = (
-    Quantity("smallest margin", "SVM", "svm", 1, lambda f: f.margin),
-    Quantity("average margin", "MAMC (5)", "mamc", 1, lambda f: f.average_margin),
-    Quantity("margin variance", "LDM", "ldm", -1, lambda f: f.margin_variance),
-    Quantity("relative margin, 1/B", "RMM (5)", "rmm", 1, lambda f: f.relative_margin),
-    Quantity(
-        "spread / average margin",
-        "RMM (3)",
-        "sigma_svm",
-        -1,
-        lambda f: _positive(f.spread, f.average_margin),
-    ),
-    Quantity("d_w_v / d_b_c", "MMRM (2), (3)", "lda", -1, lambda f: _positive(f.d_w_v, f.d_b_c)),
-    Quantity("kappa", "MPM", "mpm", 1, lambda f: f.kappa),
-    Quantity("worst-case accuracy", "MEMPM", "mempm", 1, lambda f: f.worst_case),
-    Quantity("rho of the M4", "M4 (1)", "m4", 1, lambda f: f.rho_m4),
-    Quantity("margin ratio rho", "MMRM (20)", "mmrm", 1, lambda f: f.rho),
-    Quantity("U_G", "RMM, A", "sigma_svm", -1, lambda f: _positive(f.U_G, _mean_tf(f))),
-    Quantity("U_H", "RMM, A", "rmm", -1, lambda f: _positive(f.U_H, _mean_tf(f))),
+    Quantity("smallest margin", "SVM", "svm", 1, "margin"),
+    Quantity("average margin", "MAMC (5)", "mamc", 1, "average_margin"),
+    Quantity("margin variance", "LDM", "ldm", -1, "margin_variance"),
+    Quantity("relative margin, 1/B", "RMM (5)", "rmm", 1, "relative_margin"),
+    Quantity("spread / average margin", "RMM (3)", "sigma_svm", -1, "spread", "average_margin"),
+    Quantity("d_w_v / d_b_c", "MMRM (2), (3)", "lda", -1, "d_w_v", "d_b_c"),
+    Quantity("kappa", "MPM", "mpm", 1, "kappa"),
+    Quantity("worst-case accuracy", "MEMPM", "mempm", 1, "worst_case"),
+    Quantity("rho of the M4", "M4 (1)", "m4", 1, "rho_m4"),
+    Quantity("margin ratio rho", "MMRM (20)", "mmrm", 1, "rho"),
+    # average_margin * norm is the mean of t_i f(x_i)
+    Quantity("U_G", "RMM, A", "sigma_svm", -1, "U_G", "average_margin * norm"),
+    Quantity("U_H", "RMM, A", "rmm", -1, "U_H", "average_margin * norm"),
 )
-
-
-def _mean_tf(frame: pd.DataFrame) -> pd.Series:
-    """Return the mean of ``t_i f(x_i)``, by which the Rademacher bounds are divided."""
-    return frame.average_margin * frame.norm
-
-
-def _positive(numerator: pd.Series, denominator: pd.Series) -> pd.Series:
-    """Return numerator / denominator, or infinity if the denominator is not positive."""
-    return (numerator / denominator).where(denominator > 0, np.inf)
 
 
 # -- measuring -----------------------------------------------------------------------------------
@@ -115,23 +103,15 @@ def _rows(results: Results) -> Iterator[dict[str, Any]]:
         values = mmbench.geometry(machine, data.X_train, data.y_train).iloc[0].to_dict()
         labels = values.pop("negative"), values.pop("positive")
         fitted = machine.predict(data.X_train)
+        parts = {"train": (fitted, data.y_train), "test": (predicted, data.y_test)}
         recalls = {
             f"{part}_{side}": float((found[truth == label] == label).mean())
-            for part, found, truth in (
-                ("train", fitted, data.y_train),
-                ("test", predicted, data.y_test),
-            )
+            for part, (found, truth) in parts.items()
             for side, label in zip(("negative", "positive"), labels, strict=True)
         }
-        yield {
-            "kernel": job.kernel,
-            "dataset": job.dataset.name,
-            "fold": job.split.fold,
-            "machine": job.column,
-            "accuracy": float((predicted == data.y_test).mean()),
-            **recalls,
-            **values,
-        }
+        row = {"kernel": job.kernel, "dataset": job.dataset.name, "fold": job.split.fold}
+        accuracy = float((predicted == data.y_test).mean())
+        yield {**row, "machine": job.column, "accuracy": accuracy, **recalls, **values}
 
 
 # -- the page ------------------------------------------------------------------------------------
@@ -139,8 +119,13 @@ def _rows(results: Results) -> Iterator[dict[str, Any]]:
 
 def scored(frame: pd.DataFrame) -> pd.DataFrame:
     """Return the quantities times `Quantity.better`, so that larger values are better."""
-    columns = {q.name: q.better * q.values(frame) for q in QUANTITIES}
-    return pd.concat([frame[[*SPLIT, "machine", "accuracy"]], pd.DataFrame(columns)], axis=1)
+    scores = frame[[*SPLIT, "machine", "accuracy"]].copy()
+    for q in QUANTITIES:
+        scores[q.name] = q.better * frame[q.value]
+        if q.unit:
+            unit = frame.eval(q.unit)
+            scores[q.name] = (scores[q.name] / unit).where(unit > 0, q.better * np.inf)
+    return scores
 
 
 def correlations(scores: pd.DataFrame) -> pd.DataFrame:
@@ -150,11 +135,9 @@ def correlations(scores: pd.DataFrame) -> pd.DataFrame:
     w = 0 on a split, the machine is left out of the correlations on this split.
     """
 
-    def of_split(part: pd.DataFrame) -> pd.Series:
-        # `Series.corr` leaves out missing values before it ranks both series
-        return part[[q.name for q in QUANTITIES]].corrwith(part.accuracy, method="spearman")
-
-    parts = {key: of_split(part) for key, part in scores.groupby(SPLIT)}
+    names = [q.name for q in QUANTITIES]
+    # `corrwith` leaves out missing values before it ranks both series
+    parts = {k: p[names].corrwith(p.accuracy, method="spearman") for k, p in scores.groupby(SPLIT)}
     by_split = pd.DataFrame(parts).T.rename_axis(SPLIT)
     return by_split.groupby(["kernel", "dataset"]).mean()
 
@@ -175,7 +158,7 @@ def label(machine: str) -> str:
     return alias_of(machine).label
 
 
-def markdown(head: list[str], lines: list[list[str]]) -> str:
+def markdown(head: Sequence[str], lines: Iterable[Iterable[str]]) -> str:
     """Return a markdown table: text in the first column, numbers in all other columns."""
     sides = ["---", *["---:"] * (len(head) - 1)]
     return "\n".join("| " + " | ".join(line) + " |" for line in (head, sides, *lines))
@@ -192,19 +175,11 @@ def quantities(kernel: str, ranks: pd.DataFrame, found: pd.DataFrame, others: pd
     for q in QUANTITIES:
         own, values = ranks.loc[kernel][q.name].dropna(), found.loc[kernel][q.name]
         best = own.idxmin()
-        theirs = f"{label(q.machine)} {own[q.machine]:.1f}" if q.machine in own else "–"
-        lines.append(
-            [
-                q.name,
-                q.paper,
-                f"{label(best)} {own[best]:.1f}",
-                theirs,
-                f"{ranks.loc[(kernel, best), 'accuracy']:.1f}",
-                with_error(values),
-                f"{int((values > 0).sum())} of {len(values)}",
-                with_error(others.loc[kernel][q.name]),
-            ]
-        )
+        both = (f"{label(m)} {own[m]:.1f}" if m in own else "–" for m in (best, q.machine))
+        accuracy = f"{ranks.loc[(kernel, best), 'accuracy']:.1f}"
+        positive = f"{int((values > 0).sum())} of {len(values)}"
+        alone = with_error(others.loc[kernel][q.name])
+        lines.append([q.name, q.paper, *both, accuracy, with_error(values), positive, alone])
     head = ["quantity", "paper", "best machine", "machine of the quantity"]
     more = ["correlation", "sets with positive correlation", "correlation without the MAMC"]
     return markdown([*head, "accuracy rank of the best machine", *more], lines)
@@ -215,13 +190,10 @@ def with_error(values: pd.Series) -> str:
     return f"{signed(values.mean())} ± {values.std() / np.sqrt(len(values)):.2f}"
 
 
-def differs(values: pd.Series) -> bool:
-    """Return whether a mean over data sets differs from zero (Student's t-test, level 0.05)."""
-    return bool(ttest_1samp(values, 0.0).pvalue < 0.05)
-
-
-def conclusions(ranks: pd.DataFrame, found: pd.DataFrame, others: pd.DataFrame) -> str:
-    """Return paragraphs on the machines that optimise a quantity and on the correlations."""
+def conclusions(ranks: pd.DataFrame, found: pd.DataFrame, others: pd.DataFrame) -> dict[str, Any]:
+    """Return the quantities whose machine is the best by them, and the correlations that differ
+    from zero, with and without the MAMC.
+    """
     kernels = ("linear", "rbf")
     first = [
         f"{label(q.machine)} by {q.name} ({KERNEL_NAMES[kernel]})"
@@ -235,27 +207,15 @@ def conclusions(ranks: pd.DataFrame, found: pd.DataFrame, others: pd.DataFrame) 
         [
             f"{name} ({KERNEL_NAMES[kernel]}, {signed(part.loc[kernel][name].mean())})"
             for kernel, name in every
-            if differs(part.loc[kernel][name])
+            if ttest_1samp(part.loc[kernel][name], 0.0).pvalue < 0.05
         ]
         for part in (found, others)
     )
     check(left and len(left) < len(apart) / 2, "much is due to the MAMC")
     largest = max(abs(others.loc[kernel][name].mean()) for kernel, name in every)
     check(largest < 0.3, "no quantity tells which machine is the most accurate")
-    best = f"In {len(first)} of {compared} cases the machine of a quantity is the best by it"
-    return (
-        f"{best}{': ' + listing(first) if first else ''}. Except for the MAMC, no machine "
-        "optimises its quantity alone: a slack, a norm or a ridge is added, whose weight is "
-        "selected by accuracy.\n\n"
-        f"Of the {len(every)} correlations {len(apart)} differ from zero at level 0.05 "
-        "(Student's t over the data sets). If the quantities were independent and had no relation "
-        f"to accuracy, {0.05 * len(every):.1f} would be expected to differ. Many of these "
-        "correlations are due to the MAMC: with the RBF kernel and its own bias it predicts the "
-        "larger class, and it has the largest average margin. Without the MAMC "
-        f"{len(left)} of {len(every)} differ from zero: "
-        f"{listing(left)}. Without the MAMC, the absolute value of every correlation is at most "
-        f"{largest:.2f}: no quantity determines which machine is the most accurate."
-    )
+    counts = {"compared": compared, "every": len(every), "apart": len(apart)}
+    return {"first": first, "left": left, "largest": largest, **counts}
 
 
 def bounds(frame: pd.DataFrame) -> pd.DataFrame:
@@ -275,46 +235,25 @@ def bounds(frame: pd.DataFrame) -> pd.DataFrame:
 
 def worst_cases(found: pd.DataFrame, kernel: str) -> str:
     """Return the table of the worst-case accuracies, one row per machine."""
-    lines = []
     own = found[found.kernel == kernel]
-    for machine, part in own.groupby("machine", sort=False):
-        holds = [(part[side] >= part.bound).mean() for side in ("train", "test")]
-        means = [100 * part[side].mean() for side in ("bound", "train", "test")]
-        lines.append(
-            [label(machine), *(f"{mean:.1f}" for mean in means), *(f"{100 * h:.0f}" for h in holds)]
-        )
+    holds = {f"{side}_holds": own[side] >= own.bound for side in ("train", "test")}
+    columns = ["bound", "train", "test", *holds]
+    means = 100 * own.assign(**holds).groupby("machine", sort=False)[columns].mean()
+    line = "{:.1f} {:.1f} {:.1f} {:.0f} {:.0f}"
     head = ["machine", "bound (%)", "training accuracy (%)", "test accuracy (%)"]
-    return markdown([*head, "bound holds, training (%)", "bound holds, test (%)"], lines)
+    more = ["bound holds, training (%)", "bound holds, test (%)"]
+    rows = ([label(str(m)), *line.format(*values).split()] for m, values in means.T.items())
+    return markdown([*head, *more], rows)
 
 
-def radii(frame: pd.DataFrame) -> str:
-    """Return the table of the radii R and Rbar of the training rows and the products R²‖w‖².
-
-    All values, including the ratios Rbar / R, are means over the splits.
+def radii(frame: pd.DataFrame) -> pd.DataFrame:
+    """Return the radii R and Rbar of the training rows, their ratio and the products R²‖w‖², as
+    means over the splits, with one row per kernel and data set.
     """
-    lines = []
-    own = frame[frame.machine == "svm"]
-    for (kernel, dataset), part in own.groupby(["kernel", "dataset"], sort=False):
-        ratio = (part.Rbar / part.R).mean()
-        fits = frame[(frame.kernel == kernel) & (frame.dataset == dataset)]
-        products = [fits[fits.machine == m].radius_margin.mean() for m in ("svm", "rmm", "fsvm")]
-        lines.append(
-            [
-                f"{dataset}, {kernel}",
-                f"{part.R.mean():.3g}",
-                f"{part.Rbar.mean():.3g}",
-                f"{ratio:.3f}",
-                *(f"{product:.3g}" for product in products),
-            ]
-        )
-    head = ["data set, kernel", "R", "Rbar", "Rbar / R"]
-    return markdown([*head, *(f"R²‖w‖², {name}" for name in ("SVM", "RMM", "F-SVM"))], lines)
-
-
-def fsvm_larger(frame: pd.DataFrame) -> int:
-    """Count the pairs (data set, kernel) with a larger mean R²‖w‖² for the F-SVM than the SVM."""
-    products = frame.groupby(CELL).radius_margin.mean().unstack("machine")
-    return int((products.fsvm > products.svm).sum())
+    columns = ["R", "Rbar", "ratio", "radius_margin"]
+    cells = frame.assign(ratio=frame.Rbar / frame.R).groupby(CELL, sort=False)[columns].mean()
+    products = cells.radius_margin.unstack("machine")[["svm", "rmm", "fsvm"]]
+    return cells.xs("svm", level="machine")[columns[:3]].join(products)
 
 
 def page() -> str:
@@ -324,17 +263,20 @@ def page() -> str:
     ranks, found, classes = mean_ranks(scores), correlations(scores), bounds(frame)
     others = correlations(scores[scores.machine != "mamc"])
     test = {k: (own.test >= own.bound) for k, own in classes.groupby("kernel")}
+    means = radii(frame)
+    lines = ([f"{d}, {k}", *RADII.format(*values).split()] for (k, d), values in means.T.items())
+    products = (f"R²‖w‖², {name}" for name in ("SVM", "RMM", "F-SVM"))
     text = rendered(
         TEMPLATE,
         ranks=ranks,
-        conclusions=conclusions(ranks, found, others),
+        said=conclusions(ranks, found, others),
         quantities={k: quantities(k, ranks, found, others) for k in ("linear", "rbf")},
         worst={k: worst_cases(classes, k) for k in ("linear", "rbf")},
         holds={k: 100 * held.mean() for k, held in test.items()},
         on_training=100 * (classes.train >= classes.bound - 1e-9).mean(),
-        radii=radii(frame),
+        radii=markdown(["data set, kernel", "R", "Rbar", "Rbar / R", *products], lines),
         exact=(frame.R_bound == frame.R).all(),
-        fsvm_larger=fsvm_larger(frame),
+        fsvm_larger=(means.fsvm > means.svm).sum(),
         check=check,
         trivial=int((frame.norm == 0).sum()),
         n=len(frame),

@@ -17,7 +17,6 @@ from __future__ import annotations
 import math
 import sys
 from collections.abc import Iterable, Mapping
-from copy import deepcopy
 from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
@@ -101,15 +100,13 @@ class Reading:
         """
         datasets = {theirs: ours for ours, theirs in self.datasets.items()}
         machines = {theirs: ours for ours, theirs in self.columns.items()}
-        return [
-            {
-                **line,
-                "dataset": datasets.get(line["dataset"], line["dataset"]),
-                "machine": machines.get(line["machine"], line["machine"]),
-                "kernel": self.only["kernel"][0] if line["machine"] in machines else line["kernel"],
-            }
-            for line in lines
-        ]
+        found = []
+        for line in lines:
+            dataset, name = line["dataset"], line["machine"]
+            kernel = self.only["kernel"][0] if name in machines else line["kernel"]
+            names = {"dataset": datasets.get(dataset, dataset), "machine": machines.get(name, name)}
+            found.append({**line, **names, "kernel": kernel})
+        return found
 
     def takes(self, line: Line) -> bool:
         """Return whether the result of a cell counts.
@@ -179,13 +176,16 @@ def config(reading: Reading) -> dict[str, Any]:
 
     The configuration is restricted to the data sets, machines and kernels of `Reading.cells`.
     """
-    content = deepcopy(_content(reading.of))
+    content = yaml.load((CONFIGS / f"{reading.of}.yaml").read_text(encoding="utf-8"), LOADER)
     content |= {"name": reading.name, "published_only": []}
     for key, value in reading.set.items():
         set_value(content, key, value, key)
     cells = reading.cells
     wanted = {reading.datasets.get(cell["dataset"], cell["dataset"]) for cell in cells}
-    content["datasets"] = [entry for entry in content["datasets"] if _name(entry) in wanted]
+    names = [entry if isinstance(entry, str) else entry["name"] for entry in content["datasets"]]
+    content["datasets"] = [
+        e for e, name in zip(content["datasets"], names, strict=True) if name in wanted
+    ]
     columns = _columns(content["machines"], cells)
     content["machines"] = {reading.columns.get(key, key): entry for key, entry in columns.items()}
     content["kernel"] = sorted({cell["kernel"] for cell in cells})
@@ -193,10 +193,6 @@ def config(reading: Reading) -> dict[str, Any]:
     if "poly" not in content["kernel"]:
         content.pop("kernel_scaling", None)
     return {key: value for key, value in content.items() if value is not None}
-
-
-def _name(entry: str | Mapping[str, Any]) -> str:
-    return entry if isinstance(entry, str) else entry["name"]
 
 
 def _columns(machines: Mapping[str, Any], cells: list[Line]) -> dict[str, Any]:
@@ -341,11 +337,6 @@ def standard_error(
 def published(cell: Line) -> Line:
     """Return the line of the published table with which a cell is compared."""
     return {place(row): row for row in results_of(cell["experiment"]).published}[place(cell)]
-
-
-@cache
-def _content(experiment: str) -> dict[str, Any]:
-    return yaml.load((CONFIGS / f"{experiment}.yaml").read_text(encoding="utf-8"), LOADER)
 
 
 def earlier() -> Found:

@@ -12,8 +12,6 @@ from __future__ import annotations
 import sys
 import textwrap
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
-from functools import cached_property
 from pathlib import Path
 from statistics import NormalDist
 from typing import Any
@@ -28,7 +26,6 @@ from results.pages.readings import (
     REFERENCE,
     TABLE,
     Reading,
-    outside,
     place,
     readings,
     reference,
@@ -36,6 +33,7 @@ from results.pages.readings import (
 from results.pages.reference_text import (
     KERNELS,
     LABELS,
+    WIDTH,
     listing,
     name_of,
     rendered,
@@ -44,17 +42,14 @@ from results.pages.reference_text import (
 
 TEMPLATE = Path(__file__).with_name("readings.md.jinja")
 PAGE = REFERENCE / "readings.md"
-WIDTH = 112
-
 
 Line = Mapping[str, Any]
 
 
-@dataclass(frozen=True)
 class Cell:
     """A cell with a published value outside two standard errors, and the readings of the cell.
 
-    Attributes
+    Parameters
     ----------
     base : mapping
         Line of the reference run.
@@ -62,56 +57,30 @@ class Cell:
         Lines of the readings, by the name of the reading.
     """
 
-    base: Line
-    lines: Mapping[str, Line]
-
-    @cached_property
-    def tried(self) -> Mapping[str, Line]:
-        """Lines of the readings that were run, by the name of the reading."""
-        return {name: line for name, line in self.lines.items() if line["status"] != NOT_RUN}
-
-    @cached_property
-    def parts(self) -> list[str]:
-        """Names of the readings in which some of the splits were not run."""
-        return [name for name, line in self.tried.items() if line["n"] < line["splits"]]
-
-    @cached_property
-    def near(self) -> list[str]:
-        """Names of the readings in which the published value is within two standard errors."""
-        return [name for name, line in self.tried.items() if line["in_band"] == "True"]
-
-    @cached_property
-    def closer(self) -> list[str]:
-        """Names of the near readings that at least halve the distance to the published value.
-
-        The distance of the reference run is halved. In other near readings, the band is wider, or
-        the distance of the reference run is small.
-        """
-        return self._halfway(self.near, self.base["published"])
-
-    @cached_property
-    def mirrored(self) -> list[str]:
-        """Names of the readings that are near the mirrored value.
-
-        The mirrored value is the published value, reflected about the value of the reference run.
-        """
-        lines = self.tried.items()
-        return [n for n, x in lines if abs(x["measured"] - self._other) <= x["half_width"]]
-
-    @cached_property
-    def closer_mirrored(self) -> list[str]:
-        """Names in `mirrored` that at least halve the distance to the mirrored value."""
-        return self._halfway(self.mirrored, self._other)
-
-    @property
-    def _other(self) -> float:
-        return 2 * self.base["measured"] - self.base["published"]
+    def __init__(self, base: Line, lines: Mapping[str, Line]) -> None:
+        self.base, self.lines = base, lines
+        #: Lines of the readings that were run, by the name of the reading.
+        self.tried = {name: line for name, line in lines.items() if line["status"] != NOT_RUN}
+        run = self.tried.items()
+        #: Names of the readings in which some of the splits were not run.
+        self.parts = [name for name, line in run if line["n"] < line["splits"]]
+        #: Names of the readings in which the published value is within two standard errors.
+        self.near = [name for name, line in run if line["in_band"] == "True"]
+        # the published value, reflected about the value of the reference run
+        other = 2 * base["measured"] - base["published"]
+        #: Names of the readings that are near the mirrored value.
+        self.mirrored = [n for n, x in run if abs(x["measured"] - other) <= x["half_width"]]
+        #: Names of the near readings that at least halve the distance to the published value or to
+        #: the mirrored value. In other near readings, the band is wider, or the distance of the
+        #: reference run is small.
+        self.closer = self._halfway(self.near, base["published"])
+        self.closer_mirrored = self._halfway(self.mirrored, other)
 
     def _halfway(self, names: list[str], to: float) -> list[str]:
         half = abs(self.base["measured"] - to) / 2
         return [name for name in names if abs(self.tried[name]["measured"] - to) <= half]
 
-    @cached_property
+    @property
     def redraw(self) -> float:
         """Probability that the published value is near if only the splits are drawn again.
 
@@ -121,18 +90,16 @@ class Cell:
         base = self.base
         error = base["sd"] / base["n"] ** 0.5 if base["n"] > 1 else base["half_width"] / 2
         second = NormalDist(base["measured"], 2**0.5 * error)
-        ends = (base["published"] + sign * base["half_width"] for sign in (1, -1))
-        upper, lower = (second.cdf(end) for end in ends)
-        return upper - lower
+        upper, lower = (base["published"] + sign * base["half_width"] for sign in (1, -1))
+        return second.cdf(upper) - second.cdf(lower)
 
-    @cached_property
+    @property
     def redrawn_once(self) -> float:
         """Probability that the published value is near in at least one of several new draws.
 
         There is one draw per reading that was run; readings with `spread` need no run.
         """
-        runs = [name for name in self.tried if not SPREADS[name]]
-        return 1 - (1 - self.redraw) ** len(runs)
+        return 1 - (1 - self.redraw) ** sum(not SPREADS[name] for name in self.tried)
 
 
 SPREADS = {reading.name: reading.spread for reading in readings()}
@@ -148,6 +115,8 @@ class Readings:
             cells.setdefault(tuple(place), []).append(line)
         self.cells = [Cell(base, {x["reading"]: x for x in more}) for base, *more in cells.values()]
         self.experiments = list(dict.fromkeys(cell.base["experiment"] for cell in self.cells))
+        #: Readings that select parameters on test rows.
+        self.leaks = [reading for reading in readings() if reading.leaks]
 
     def of(self, experiment: str | None = None) -> list[Cell]:
         """Return the cells of an experiment, or all cells if `experiment` is None."""
@@ -157,10 +126,6 @@ class Readings:
         """Return the number of compared cells in the reference tables of `experiments`."""
         lines = (line for experiment in self.experiments for line in reference(experiment))
         return sum(line["in_band"] is not None for line in lines)
-
-    def readings(self, experiment: str) -> list[Reading]:
-        """Return the readings of an experiment."""
-        return [reading for reading in readings() if reading.of == experiment]
 
     def named(self, end: str) -> list[Reading]:
         """Return the readings whose names end with `end`."""
@@ -173,32 +138,16 @@ class Readings:
         that were not run are returned.
         """
         found = [reading for reading in readings() if reading.later]
-        return [r for r in found if run in (None, bool(self.tried(r)))]
+        return [r for r in found if run in (None, self.count("tried", r) > 0)]
 
-    def count(self, what: str, of: list[Reading]) -> int:
+    def count(self, what: str, *of: Reading) -> int:
         """Count pairs of a cell and a reading in `of`.
 
         A pair counts if the attribute `what` of the cell contains the name of the reading; `what`
-        is "tried", "near" or "mirrored".
+        is "lines", "tried", "near" or "mirrored".
         """
         names = {reading.name for reading in of}
         return sum(len(names.intersection(getattr(cell, what))) for cell in self.cells)
-
-    def tried(self, reading: Reading) -> list[Cell]:
-        """Return the cells for which a reading was run."""
-        return [cell for cell in self.cells if reading.name in cell.tried]
-
-    def concerned(self, reading: Reading) -> list[Cell]:
-        """Return the cells that a reading concerns."""
-        return [cell for cell in self.cells if reading.name in cell.lines]
-
-    def near(self, reading: Reading) -> int:
-        """Return the number of cells whose published value is near in a reading."""
-        return sum(reading.name in cell.near for cell in self.cells)
-
-    def mirrored(self, reading: Reading) -> int:
-        """Return the number of cells whose mirrored value is near in a reading."""
-        return sum(reading.name in cell.mirrored for cell in self.cells)
 
     def minutes(self, run: bool, of: Reading | None = None) -> float:
         """Return CPU minutes summed over the pairs of a cell and a reading.
@@ -215,13 +164,8 @@ class Readings:
 
         If `leaks` is False, readings that select parameters on test rows do not count.
         """
-        leaky = {reading.name for reading in readings() if reading.leaks}
-        barred = leaky if leaks is False else set()
+        barred = {reading.name for reading in self.leaks if leaks is False}
         return [cell for cell in cells if set(cell.near) - barred]
-
-    def leaking(self, what: str) -> int:
-        """Return `count` for the readings that select parameters on test rows."""
-        return self.count(what, [reading for reading in readings() if reading.leaks])
 
     def above(self) -> list[Cell]:
         """Return the cells whose published value is better than ours."""
@@ -231,8 +175,8 @@ class Readings:
 
     def whole(self) -> list[Reading]:
         """Return the readings of several cells in which all concerned cells are near."""
-        several = [r for r in readings() if len(self.tried(r)) > 1]
-        return [r for r in several if self.near(r) == len(self.concerned(r))]
+        several = [r for r in readings() if self.count("tried", r) > 1]
+        return [r for r in several if self.count("near", r) == self.count("lines", r)]
 
     def kept(self) -> list[str]:
         """For each reading with its own reference table, state how many near cells are near there.
@@ -252,12 +196,11 @@ class Readings:
 
         If more than two readings have equal counts, the number of these readings is stated.
         """
-        own = [r for r in self.readings(experiment) if self.tried(r)]
-        most = max((self.near(r) for r in own), default=0)
-        if not most:
+        own = [(r, self.count("near", r)) for r in readings() if r.of == experiment]
+        if not (most := max((near for _, near in own), default=0)):
             return "none gives a value in the band"
-        best = [r for r in own if self.near(r) == most]
-        of = [f"{most} of {len(self.tried(r))}" for r in best]
+        best = [r for r, near in own if near == most]
+        of = [f"{most} of {self.count('tried', r)}" for r in best]
         if len(best) > 2 and len(set(of)) == 1:
             return f"{len(best)} readings: {of[0]} each"
         return listing([f"{r.reads}: {count}" for r, count in zip(best, of, strict=True)])
@@ -293,9 +236,8 @@ def entry(cell: Cell, name: str) -> str:
 
 def page() -> str:
     """Return the page that is rendered from the table and the template."""
-    functions: dict[str, Callable[..., object]] = {
-        f.__name__: f for f in (label, machine, value, entry, outside, sum, len, max)
-    }
+    used: tuple[Callable[..., object], ...] = (label, machine, value, entry, readings, sum, len)
+    functions = {function.__name__: function for function in used}
     text = rendered(TEMPLATE, t=Readings(), ENOUGH=ENOUGH, **functions)
     blocks = text.strip().split("\n\n")
     return "\n\n".join(_wrapped(block) for block in blocks if block.strip()) + "\n"

@@ -18,14 +18,15 @@ import re
 import sys
 import textwrap
 from collections.abc import Callable, Iterable, Sequence
-from functools import cache
+from functools import cache, partialmethod
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import jinja2
 import pandas as pd
 
 from mmbench.config.plan import version_of
+from mmbench.jobs.planned import grouped
 from mmbench.machines import alias_of
 from mmbench.results.cells import (
     ALL_IN_BAND,
@@ -128,17 +129,10 @@ class Table:
         (value,) = self.rows(*where, metric=metric, **more)[column]
         return float(value)
 
-    def accuracy(self, *where: object) -> float:
-        """Return a mean accuracy in per cent."""
-        return self.cell(*where, metric=METRIC)
-
-    def errors(self, *where: object) -> float:
-        """Return a number of errors: the mean, if there are several runs."""
-        return self.cell(*where, metric="errors_count")
-
-    def published(self, *where: object) -> float:
-        """Return the value that the paper prints."""
-        return self.cell(*where, column="published")
+    #: Measured accuracy, measured number of errors, and published value of the only selected row.
+    accuracy = partialmethod(cell, metric=METRIC)
+    errors = partialmethod(cell, metric="errors_count")
+    published = partialmethod(cell, column="published")
 
     def seconds(self, stage: str, *where: object) -> float:
         """Return the CPU seconds of a stage."""
@@ -161,26 +155,11 @@ class Table:
         (m,) = {row["n_splits"] for row in self.results.published if row["dataset"] == dataset}
         return int(m)
 
-    def near_by_printed_errors(self) -> int:
-        """Count the near cells if the printed ± is the standard error of the published mean."""
-        return int(self.rows().in_band_published_se.sum())
-
-    def order(self) -> str:
-        """Return the counts of the function `differences` as text.
-
-        "6 of 8 (5)" means that 6 of 8 published differences above the noise level have the same
-        sign in our measurements, and that 5 of these 6 are also above the noise level.
+    def order(self) -> tuple[int, ...]:
+        """Return three numbers: published differences between two machines above the noise
+        level, differences with the same sign here, and differences above the noise level here, too.
         """
-        published, same, beyond = differences(self.cells)
-        return f"{same} of {published} ({beyond})" if published else "–"
-
-    def order_sentence(self) -> str:
-        """Return the counts of `order` as a sentence."""
-        published, same, beyond = differences(self.cells)
-        return (
-            f"Of the {published} published differences between two machines that exceed noise, "
-            f"{same} {'has' if same == 1 else 'have'} the same sign here ({beyond} beyond noise)."
-        )
+        return differences(self.cells)
 
     def far(self, *where: object) -> list[str]:
         """Return the names of the compared cells that are not near."""
@@ -194,10 +173,6 @@ class Table:
         """Return the names of the data sets with at least one mark ✓."""
         rows = self.rows()
         return list(dict.fromkeys(map(name_of, rows[rows.mark == IN_BAND].dataset)))
-
-    def datasets(self) -> list[str]:
-        """Return the data sets, in the order of the table."""
-        return self.results.datasets
 
     def wide(self, metric: str = METRIC, column: str = "measured") -> pd.DataFrame:
         """Return a column of the cells, with one row per data set and one column per machine."""
@@ -244,6 +219,12 @@ class Table:
             for p in self.results.places
         }
         return {name: own.p for name, own in found.items() if own and own.tested}
+
+    def better(self, machine: str, other: str) -> list[str]:
+        """Return the data sets on which `machine` is better than `other`, at level 0.05 each."""
+        gains = self.gains(machine, other)
+        p = self.p(machine, other)
+        return [name_of(name) for name in p if p[name] < 0.05 and gains[name] > 0]
 
     # Numbers for single paragraphs of the page.
 
@@ -396,8 +377,10 @@ def span(values: Iterable[float], digits: int = 0) -> str:
     return least if least == most else f"{least} to {most}"
 
 
-def m4_verdict(t: Table) -> str:
-    """State on which data sets the M4 is significantly better than SVM and MPM."""
+def m4_better(t: Table) -> list[str]:
+    """Return the data sets on which the M4 is significantly better than SVM and MPM: by the test of
+    these tables, and by the plain t-test.
+    """
     found: dict[str, list[str]] = {"tested": [], "plain": []}
     for place in (p for kernel in t.results.kernels for p in t.results.places_of(kernel)):
         m4, *others = (place._replace(machine=m) for m in ("m4", "svm", "mpm"))
@@ -406,12 +389,7 @@ def m4_verdict(t: Table) -> str:
         name = f"{KERNELS[place.kernel]} {printed(t.results, place.dataset)}"
         found["tested"] += [name] * all(d and d.d > 0 and d.p < LEVEL for d in every)
         found["plain"] += [name] * all(sum(g) > 0 and paired_p(g) < LEVEL for g in gaps)
-    tested, plain = (listing(names or ["no set"]) for names in found.values())
-    return (
-        f"By the test of these tables, the M4 is better than both SVM and MPM by more than chance "
-        f"on {tested}. By the plain t-test, which treats splits that share rows as independent, it "
-        f"is significantly better on {plain}."
-    )
+    return [listing(names or ["no set"]) for names in found.values()]
 
 
 def m4_claimed(t: Table) -> int:
@@ -419,43 +397,27 @@ def m4_claimed(t: Table) -> int:
     return sum(place.dataset in SIGNIFICANT[place.kernel] for place in t.results.places)
 
 
-class Verdict(NamedTuple):
-    """Whether MAMC_bs wins (1), ties (0) or loses (-1) against a machine, here and in the paper."""
-
-    machine: str
-    dataset: str
-    signs: tuple[int, int]
-    #: Mean of MAMC_bs minus mean of the machine, here and in the paper.
-    gains: tuple[float, float]
-
-
-def verdicts(t: Table) -> list[Verdict]:
-    """Return the verdicts of Welch's test, the rule of the MAMC paper for wins and losses."""
-    results, found = t.results, []
-    sides = both(results, results.places)
-    for (k, place), machine in itertools.product(enumerate(results.places), results.columns):
-        if machine == "mamc_bs":
-            continue
-        pairs = [
-            [[side[name][m][k] for name in ("mean", "sd", "n")] for m in ("mamc_bs", machine)]
-            for side in sides
-        ]
-        counts = [win_tie_loss(first, other) for first, other in pairs]
-        signs = tuple(wins - losses for wins, _, losses in counts)
-        gains = tuple(first[0] - other[0] for first, other in pairs)
-        found.append(Verdict(machine, name_of(place.dataset), signs, gains))
-    return found
+def verdicts(t: Table) -> pd.DataFrame:
+    """Return the verdicts of Welch's test on MAMC_bs, the rule of the MAMC paper, with one row per
+    data set and other machine: signs of the verdict, and differences between means, here and in
+    the paper.
+    """
+    results, rows = t.results, []
+    sides = dict(zip(("here", "paper"), both(results, results.places), strict=True))
+    others = [machine for machine in results.columns if machine != "mamc_bs"]
+    for (k, place), machine in itertools.product(enumerate(results.places), others):
+        row: dict[str, Any] = {"machine": machine, "dataset": name_of(place.dataset)}
+        for where, side in sides.items():
+            parts = [[side[n][m][k] for n in ("mean", "sd", "n")] for m in ("mamc_bs", machine)]
+            wins, _, losses = win_tie_loss(*parts)
+            row |= {f"sign_{where}": wins - losses, f"gain_{where}": parts[0][0] - parts[1][0]}
+        rows.append(row)
+    return pd.DataFrame(rows)
 
 
-def gains(found: Sequence[Verdict], side: int) -> list[float]:
-    """Return the absolute differences between means, here (side 0) or in the paper (side 1)."""
-    return [abs(verdict.gains[side]) for verdict in found]
-
-
-def counted(found: Sequence[Verdict], machine: str, side: int) -> str:
-    """Return the counts of wins, ties and losses of MAMC_bs against a machine."""
-    signs = [verdict.signs[side] for verdict in found if verdict.machine == machine]
-    return "/".join(str(signs.count(sign)) for sign in (1, 0, -1))
+def counted(signs: pd.Series) -> str:
+    """Return counts of wins, ties and losses as text."""
+    return "/".join(str((signs == sign).sum()) for sign in (1, 0, -1))
 
 
 def reading(name: str, machine: str, kernel: str, degree: int | None = None) -> float:
@@ -522,7 +484,7 @@ def versions() -> str:
         if codes.empty:
             unstated.append(f"`{name}`")
             continue
-        kernels: dict[tuple[str, str], dict[int, dict[str, None]]] = {}
+        kernels: dict[tuple[str, str], list[tuple[int, str]]] = {}
         for row in codes.itertuples():
             kernel = "" if row.machine in results.foreign else row.kernel
             label = alias_of(alias_of(row.estimator).machine).label
@@ -530,18 +492,16 @@ def versions() -> str:
                 label = row.estimator.rpartition(":")[2]
             older += [label] * int(row.version != version_of(row.estimator, kernel))
             word = {"rbf": "RBF", "poly": "polynomial"}.get(kernel, kernel)
-            of = kernels.setdefault((label, row.fingerprint), {})
-            of.setdefault(row.version, {})[word] = None
-        for (label, fingerprint), of in kernels.items():
+            kernels.setdefault((label, row.fingerprint), []).append((row.version, word))
+        for (label, fingerprint), found in kernels.items():
             # if the versions differ between kernels, the kernels are named: SVM 9 linear, 6 RBF
-            parts = (
-                f"{v} {listing(words)}" if of.keys() - {v} else f"{v}" for v, words in of.items()
-            )
+            of = grouped(dict.fromkeys(found))
+            parts = (f"{v} {listing(words)}" if len(of) > 1 else f"{v}" for v, words in of.items())
             code = f" ({fingerprint})" if fingerprint else ""
             texts.append(f"{label} {', '.join(parts)}{code}")
         n_older += bool(older)
-        found = "; ".join(texts), ", ".join(dict.fromkeys(older)) or "–"
-        lines.append(f"| `{name}` | {' | '.join(found)} |")
+        told = "; ".join(texts), ", ".join(dict.fromkeys(older)) or "–"
+        lines.append(f"| `{name}` | {' | '.join(told)} |")
     said = f"by today's versions: {len(lines) - n_older}; by older versions: {n_older}"
     missing = f"; without versions: {len(unstated)} ({listing(unstated)})" if unstated else ""
     head = ["| Table | Versions (fingerprints) | Older than today |", "| --- | --- | --- |"]
@@ -559,21 +519,8 @@ def check(holds: object, said: str) -> str:
 CHECKED = "\0"
 
 #: Functions that the template can call, each for a single paragraph.
-PARAGRAPHS = (
-    m4_verdict,
-    m4_claimed,
-    verdicts,
-    gains,
-    counted,
-    reading,
-    grid_points,
-    later_rounds,
-    accuracy_spread,
-    exponent_gap,
-    errors_at,
-    leak_worth,
-    versions,
-)
+PARAGRAPHS = (m4_better, m4_claimed, verdicts, counted, reading, grid_points, later_rounds)
+PARAGRAPHS += (accuracy_spread, exponent_gap, errors_at, leak_worth, versions)
 
 
 def apart(caller: Callable[[], str]) -> str:

@@ -23,7 +23,7 @@ import numpy as np
 import pandas as pd
 
 from mmbench.commands.outputs import export
-from mmbench.jobs.planned import Key
+from mmbench.jobs.planned import Key, grouped
 from mmbench.results.cells import METRIC, SELECTED, selected
 from mmbench.results.folder import CSV, read_reference, read_results
 from mmbench.results.frames import KernelKey
@@ -71,44 +71,8 @@ class Against(NamedTuple):
     @property
     def finding(self) -> str:
         """Outcome with a probability of at least `SURE`; empty if there is none."""
-        said = {"worse": self.posterior.worse, "equivalent": self.posterior.equivalent}
-        said["better"] = self.posterior.better
-        return next((word for word, p in said.items() if p >= SURE), "")
-
-
-class Stability(NamedTuple):
-    """How much the order of the machines by mean rank depends on chance, for one kernel."""
-
-    kernel: KernelKey
-    #: The frame of `rank_stability`.
-    frame: pd.DataFrame
-
-    @property
-    def first(self) -> str:
-        """Machine with the smallest mean rank."""
-        return str(self.frame.index[0])
-
-    @property
-    def p_first(self) -> float:
-        """Probability that this machine is first."""
-        return float(self.frame.p_first.iloc[0])
-
-    @property
-    def contenders(self) -> int:
-        """Number of machines whose interval contains the first place."""
-        return int((self.frame.place_low < 2).sum())
-
-    @property
-    def settled(self) -> int:
-        """Number of pairs of neighbours that keep their order with a probability of `SURE`."""
-        return int((self.frame.p_turn <= 1 - SURE).sum())
-
-    @property
-    def lines(self) -> list[tuple[str, str, str, str, str]]:
-        """Machine, mean rank, P(first), place and P(turn) as texts, sorted by mean rank."""
-        return [
-            (m, f"{row.mean_rank:.1f}", *stability_texts(row)) for m, row in self.frame.iterrows()
-        ]
+        said = self.posterior._asdict().items()
+        return next((word for word, p in said if p >= SURE), "")
 
 
 class Verdict:
@@ -174,10 +138,10 @@ class Verdict:
             return None
 
     @cached_property
-    def stabilities(self) -> list[Stability]:
-        """How much the ranks by accuracy depend on chance, for each kernel."""
+    def stabilities(self) -> dict[KernelKey, pd.DataFrame]:
+        """Frame of `rank_stability` by kernel: how much ranks by accuracy depend on chance."""
         frames = ((k, stability_of_ranks(self.results, k)) for k in self.kernels)
-        return [Stability(k, frame) for k, frame in frames if frame is not None]
+        return {k: frame for k, frame in frames if frame is not None}
 
     def against(self, kernel: KernelKey, machine: str, metric: str) -> Against | None:
         """Return a machine's comparison with the SVM; None for fewer than two data sets."""
@@ -210,20 +174,10 @@ class Verdict:
         """Return machine, kernel, median and quartiles of CPU time ratios per accuracy finding."""
         found = [(k, m) for m in self.results.columns for k in self.kernels_of(m)]
         return [
-            (
-                self.label(m),
-                self.short(k),
-                self.times(k, m)[0],
-                self.quartiles(k, m),
-            )
+            (self.label(m), self.short(k), *self.times(k, m)[::2])
             for k, m in found
             if (a := self.against(k, m, METRIC)) and a.finding == finding
         ]
-
-    @property
-    def n_comparisons(self) -> int:
-        """Number of comparisons with the SVM."""
-        return sum(len(list(self.all_against(machine))) for machine in self.results.columns)
 
     def all_against(self, machine: str) -> Iterator[Against]:
         """Yield the comparisons of a machine with the SVM, for all its kernels and metrics."""
@@ -231,18 +185,16 @@ class Verdict:
             found = (self.against(kernel, machine, metric) for metric in self.metrics)
             yield from filter(None, found)
 
-    def times(self, kernel: KernelKey, machine: str) -> tuple[str, str]:
-        """Return the median and the range, over data sets, of CPU time relative to the SVM's."""
+    def times(self, kernel: KernelKey, machine: str) -> tuple[str, str, str]:
+        """Return the median, range and quartiles of CPU time relative to the SVM over data sets,
+        as texts with two significant digits.
+        """
         ratios = time_ratios(self.results, kernel, machine, SVM)
         if not len(ratios):
-            return "–", "–"
-        median, least, most = _two_digits(ratios, (0.5, 0, 1))
-        return median, f"{least} to {most}"
-
-    def quartiles(self, kernel: KernelKey, machine: str) -> str:
-        """Return the quartiles, over data sets, of a machine's CPU time relative to the SVM's."""
-        ratios = time_ratios(self.results, kernel, machine, SVM)
-        return " to ".join(_two_digits(ratios, (0.25, 0.75))) if len(ratios) else "–"
+            return "–", "–", "–"
+        quantiles = np.quantile(ratios, (0.5, 0, 1, 0.25, 0.75))
+        median, least, most, low, high = (f"{float(f'{q:.2g}'):g}" for q in quantiles)
+        return median, f"{least} to {most}", f"{low} to {high}"
 
     def ends(self, machine: str) -> list[tuple[str, int, int]]:
         """For each parameter, return name, number of choices at a grid end, and number of choices.
@@ -274,11 +226,9 @@ class Verdict:
         found = list(self.all_against(machine))
         findings = {one.finding for one in found}
         if "better" in findings:
-            by = {
-                word: dict.fromkeys(name_of(a.metric) for a in found if a.finding == word)
-                for word in ("better", "worse")
-            }
-            return ", ".join(f"{word} by {listing(by[word])}" for word in by if by[word])
+            by = grouped((a.finding, name_of(a.metric)) for a in found)
+            words = (word for word in ("better", "worse") if word in by)
+            return ", ".join(f"{word} by {listing(dict.fromkeys(by[word]))}" for word in words)
         if findings == {"worse"}:
             return "not on data sets like these"
         if findings == {"equivalent"}:
@@ -292,11 +242,6 @@ class Verdict:
         return "better by no metric, undecided by some"
 
 
-def _two_digits(ratios: Sequence[float], levels: Sequence[float]) -> list[str]:
-    """Return quantiles of some ratios as texts with two significant digits."""
-    return [f"{float(f'{ratio:.2g}'):g}" for ratio in np.quantile(ratios, levels)]
-
-
 def name_of(metric: str) -> str:
     """Return the name of a metric in a sentence."""
     label = metrics.label(metric).removesuffix(" (%)")
@@ -306,7 +251,8 @@ def name_of(metric: str) -> str:
 def page(names: Sequence[str] = EXPERIMENTS) -> str:
     """Return the page for the experiments in `names` that have reference tables."""
     found = {n: Verdict(n) for n in names if (REFERENCE / n / CSV).exists()}
-    text = rendered(TEMPLATE, found=found, names=names, sure=SURE, metric=name_of)
+    functions = {"metric": name_of, "stability_texts": stability_texts}
+    text = rendered(TEMPLATE, found=found, names=names, sure=SURE, **functions)
     return re.sub(r"\n{3,}", "\n\n", text.strip()) + "\n"
 
 

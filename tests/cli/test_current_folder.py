@@ -79,7 +79,11 @@ def test_a_machine_of_the_folder_is_known(folder: Path):
     assert "ridge" in done.stdout
 
 
-@pytest.mark.parametrize("where", [["--jobs", "1"], ["--scheduler", "local"]], ids=" ".join)
+@pytest.mark.parametrize(
+    "where",
+    [["--jobs", "1"], pytest.param(["--scheduler", "local"], marks=pytest.mark.slow)],
+    ids=" ".join,
+)
 def test_a_file_named_as_the_package_is_not_imported(where: list[str], folder: Path):
     if "--scheduler" in where:
         pytest.importorskip("distributed")

@@ -241,6 +241,8 @@ def test_a_data_frame_is_compared_in_python(tmp_path):
 
 FRAME_FAULTS = {
     "labels": ({"target": pd.Series([0, 1])}, "easy(X, y): X has 1 rows, y has 2 labels"),
+    "a frame of labels": ({"target": pd.DataFrame({"y": [0]})}, "y has 2 dimensions; labels need"),
+    "a tuple": ({"target": (0, 1)}, "easy(X, y): X has 1 rows, y has 2 labels"),
     "metric": ({"metric": "acuracy"}, "did you mean 'accuracy'"),
     "an array": ({"data": np.eye(2)}, "a path or a data frame is needed, got ndarray"),
     "machines": ({"machines": ["svm"]}, "no option 'machines'; valid: results, store, "),

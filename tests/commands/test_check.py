@@ -102,13 +102,3 @@ def test_a_classifier_without_certificates_is_put_to_scikit_learn_s_checks():
     done = check("sklearn.naive_bayes.GaussianNB")
     assert done.exit_code == 0, done.output
     assert "no certificates" in done.output and "2 of 2 checks passed" in done.output
-
-
-@pytest.mark.parametrize(
-    ("name", "words"),
-    [("svn", "did you mean 'svm'"), ("json:loads", "neither an estimator"), ("a:b", "'a'")],
-)
-def test_what_is_no_machine_is_one_line(name, words):
-    done = check(name)
-    assert done.exit_code == 2
-    assert words in done.stderr

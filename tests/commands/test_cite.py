@@ -10,7 +10,6 @@ import yaml
 
 from mmbench import __version__
 from mmbench.commands.cite import cite, entries_of
-from mmbench.errors import UserError
 from mmbench.machines import MACHINES, alias_of
 
 ROOT = Path(__file__).parents[2]
@@ -77,10 +76,3 @@ def test_an_experiment_cites_machines_data_and_other_packages(tmp_path):
 
 def test_signs_of_bibtex_in_names_of_data_are_escaped():
     assert "title = {Data: breast\\_wisconsin}" in cite("m4_table2")
-
-
-def test_a_name_that_is_neither_is_one_line_with_the_nearest():
-    with pytest.raises(
-        UserError, match=r"'mmrn' is neither machine nor experiment; did you mean 'mmrm'"
-    ):
-        cite("mmrn")

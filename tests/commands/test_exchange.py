@@ -12,13 +12,12 @@ from pathlib import Path
 
 import pandas as pd
 import pytest
-from helpers.serial_executor import SerialExecutor
+from helpers.serial_executor import no_processes
 from packaging.requirements import Requirement
 from typer.testing import CliRunner
 
 import mmbench
 from mmbench.cli.app import app
-from mmbench.commands import run as launch
 from mmbench.errors import UserError
 from mmbench.jobs.seal import sealed, unseal
 from mmbench.jobs.store import RecordStore
@@ -46,8 +45,7 @@ def refused(*arguments: object) -> str:
 def parts(tmp_path_factory):
     """Results folders of three people, each with the jobs of one data set."""
     folder = tmp_path_factory.mktemp("parts")
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(launch, "executor_for", lambda *_: SerialExecutor())
+    with no_processes():
         for name in SETS:
             options = ("--only", f"dataset={name}", "--results", folder / name)
             typed("run", "quickstart", "--smoke", *options)
@@ -208,14 +206,6 @@ def test_pip_takes_the_versions(bundle):
     assert all(str(one.specifier).startswith("==") for one in found)
 
 
-#: The part of the context of RO-Crate 1.2 that bundles use.
-VOCABULARY = {
-    "@vocab": "http://schema.org/",
-    "File": "http://schema.org/MediaObject",
-    "conformsTo": {"@id": "http://purl.org/dc/terms/conformsTo"},
-}
-
-
 def test_the_description_is_an_ro_crate(bundle):
     archive = zipfile.ZipFile(bundle)
     crate = json.loads(archive.read("ro-crate-metadata.json"))
@@ -241,21 +231,6 @@ def test_the_description_is_an_ro_crate(bundle):
     assert files == inside - {"ro-crate-metadata.json"} and files <= used
     for name in files:
         assert int(by_id[name]["contentSize"]) == archive.getinfo(name).file_size
-
-
-def test_the_public_validator_accepts_the_description(bundle, monkeypatch):
-    services = pytest.importorskip("rocrate_validator.services")
-    models = pytest.importorskip("rocrate_validator.models")
-    contexts = pytest.importorskip("rdflib.plugins.shared.jsonld.context")
-    monkeypatch.setattr(contexts.Context, "_fetch_context", lambda *_: VOCABULARY)
-    settings = services.ValidationSettings(
-        rocrate_uri=models.URI(str(bundle)),
-        profile_identifier="ro-crate-1.2",
-        requirement_severity=models.Severity.REQUIRED,
-        skip_checks=["ro-crate-1.2_4.1", "ro-crate-1.2_4.2"],  # download the context
-    )
-    issues = services.validate(settings).get_issues()
-    assert [issue.message for issue in issues] == []
 
 
 def added(text):

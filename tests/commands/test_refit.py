@@ -55,8 +55,12 @@ def write(path: Path, record: dict) -> None:
     path.write_bytes(sealed({k: v for k, v in record.items() if k != "seal"}, indent=1))
 
 
-def test_the_model_is_the_machine_with_the_selected_parameters_on_all_rows(folder):
-    model = mmbench.refit(folder, "svm")
+def test_the_model_is_the_machine_with_the_selected_parameters_on_all_rows(folder, monkeypatch):
+    said: list[str] = []
+    monkeypatch.setattr("mmbench.allowance.MESSAGE_SECONDS", 0.0)
+    model = mmbench.refit(folder, "svm", say=said.append)
+    assert said[0] == "svm: trains on 150 of 150 rows"
+    assert any("SVM on classes setosa/versicolor: training, violation " in line for line in said)
     X, y = load_iris(return_X_y=True)
     C = model.provenance_["selected_parameters"]["C"]
     assert C in (1, 8)

@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-import pytest
-
 from mmbench.config.plan import plan
 from mmbench.config.read import load_config
-from mmbench.errors import UserError
 from mmbench.jobs.train import make_machine
 from mmbench.machines import MACHINES, machine_class
 
@@ -26,8 +23,3 @@ def test_balanced_classes_are_a_parameter_of_a_column(tmp_path):
     built = {job.column: make_machine(job, 1, 0).class_weight for job in jobs}
     assert built == dict.fromkeys(NAMES, "balanced")
     assert {"lssvm", "svm"} <= set(NAMES)
-
-
-def test_other_words_are_refused(tmp_path):
-    with pytest.raises(UserError, match="class_weight: must be 'balanced' or"):
-        loaded(tmp_path, "lssvm: {params: {class_weight: even}}")

@@ -12,7 +12,8 @@ from helpers.data_server import HTML, DataServer, files_in
 
 import mmbench
 from mmbench.commands.dry_run import dry_run
-from mmbench.config.read import config_of, load_config
+from mmbench.commands.outputs import export
+from mmbench.config.read import load_config
 from mmbench.datasets import DatasetRef, dataset_hash, load_dataset
 from mmbench.errors import UserError
 
@@ -152,21 +153,6 @@ def test_a_damaged_description_of_a_mirror_is_one_line(tmp_path: Path, name: str
         dry_run(config(**{kind: 31}), tmp_path, store=tmp_path / "store", mirror=str(tmp_path))
 
 
-@pytest.mark.parametrize(
-    ("entry", "reason"),
-    [
-        ({"openml_task": 31, "openml": 7}, "give only one of openml and openml_task"),
-        ({"openml_task": 31, "target": "x"}, "the task defines target; remove target"),
-        ({"openml_task": 0}, "greater than or equal to 1"),
-        ({"openml_suite": 99, "target": "x"}, "the task defines target; remove target"),
-        ({"openml_suite": 99, "name": "cc"}, "a suite has several data sets; remove name"),
-    ],
-)
-def test_keys_that_contradict_a_task_are_refused(entry: dict, reason: str):
-    with pytest.raises(UserError, match=reason):
-        config_of(config(**entry), Path("c.yaml"))
-
-
 def test_an_experiment_runs_the_splits_of_a_task(task: DataServer, store: Path, tmp_path: Path):
     results, own = tmp_path / "results", config(openml_task=31)
     [first] = mmbench.run(own, results=results, store=store)
@@ -176,6 +162,53 @@ def test_an_experiment_runs_the_splits_of_a_task(task: DataServer, store: Path, 
     own["protocol"]["repeats"] = 2
     [again] = mmbench.run(own, results=results, store=store)
     assert (again.done, again.reused, again.exit_code) == (0, 2, 0)
+
+
+@pytest.fixture
+def stored(task: DataServer, store: Path, tmp_path: Path) -> Path:
+    """Results of task 31."""
+    mmbench.run(config(openml_task=31), results=tmp_path / "results", store=store)
+    return tmp_path / "results" / "own"
+
+
+def test_the_runs_of_a_task_are_read_by_openml_python(stored: Path, store: Path, tmp_path: Path):
+    runs = pytest.importorskip("openml.runs", reason="the package openml is not installed")
+    target = tmp_path / "runs"
+    assert export(stored, output=target, openml=True, store=store) == f"1 run: written to {target}"
+    run = runs.OpenMLRun.from_filesystem(target / "own" / "task_31" / "lda", expect_model=False)
+    assert (run.task_id, run.flow_name) == (31, "mmbench.lda")
+    assert {p["oml:name"] for p in run.parameter_settings} == set(run.flow.parameters)
+    rows = {(int(r[0]), int(r[1]), int(r[2])): r[3:] for r in run.data_content}
+    folds = [(repeat, row % 3 if repeat == 0 else row // 4, row) for repeat in (0, 1)
+             for row in range(12)]  # fmt: skip
+    assert rows.keys() == {*folds} and len(run.data_content) == 24
+    for (_, _, row), (predicted, true, *confidences) in rows.items():
+        assert true == ROWS[row][2]
+        assert confidences == [predicted == label for label in "ab"]
+    accuracies = run.fold_evaluations["predictive_accuracy"]
+    for (repeat, fold), accuracy in {(r, f): accuracies[r][f] for r, f, _ in folds}.items():
+        own = [r[0] == r[1] for at, r in rows.items() if at[:2] == (repeat, fold)]
+        assert accuracy == pytest.approx(np.mean(own))
+
+
+def test_runs_that_openml_would_refuse_are_one_line(
+    stored: Path, task: DataServer, store: Path, tmp_path: Path
+):
+    def reason(results: Path = stored, **given: object) -> str:
+        with pytest.raises(UserError) as caught:
+            export(results, openml=True, **{"output": tmp_path / "runs", "store": store} | given)
+        return str(caught.value)
+
+    assert "--output FOLDER" in reason(output=None)
+    own = config(openml_task=31)
+    own["name"], own["protocol"]["repeats"] = "part", 2
+    mmbench.run(own, results=tmp_path / "results", store=store)
+    assert "4 of 6 splits are missing" in reason(tmp_path / "results" / "part")
+    mmbench.run(config(openml=7, target="kind"), results=tmp_path / "plain", store=store)
+    assert "no finished jobs of an OpenML task" in reason(tmp_path / "plain" / "own")
+    other = splits().replace(b"TEST,0,0,0", b"TRAIN,0,0,0")
+    (store / "openml" / "task_31.arff").write_bytes(other)
+    assert "differs from the splits of the task" in reason()
 
 
 @pytest.fixture

@@ -88,28 +88,6 @@ def test_a_fitted_pipeline_can_be_cloned_and_pickled():
     assert np.array_equal(pickle.loads(pickle.dumps(fitted)).transform(X), fitted.transform(X))
 
 
-@pytest.mark.parametrize(
-    ("steps", "reason"),
-    [
-        ("minmaxx", "did you mean 'minmax'"),
-        ({"pca": 0}, "pca needs a whole number"),
-        ({"pca": 2.5}, "pca needs a whole number"),
-        ({"pca": True}, "pca needs a whole number"),
-        ("pca", "pca needs a whole number"),
-        ({"divide": 0}, "divide needs a number above 0"),
-        ({"divide": "255"}, "divide needs a number above 0"),
-        ({"minmax": 1}, "minmax needs no number"),
-        ({"pca": 2, "divide": 3}, r"a name or \{name: number\}"),
-        ([["minmax"]], r"a name or \{name: number\}"),
-        (7, r"a name or \{name: number\}"),
-    ],
-    ids=str,
-)
-def test_a_wrong_step_is_one_line(steps, reason: str):
-    with pytest.raises(ValueError, match=reason):
-        parse_steps(steps)
-
-
 def test_more_components_than_columns_are_refused():
     assert check_steps((("pca", 3),), n_features=3) is None
     assert check_steps((("minmax", None), ("pca", 4)), n_features=3) == (
@@ -170,23 +148,6 @@ def test_any_transformer_is_a_step_by_its_path():
     assert made[0].get_params()["n_quantiles"] == 5
     np.testing.assert_allclose(made.transform(X).mean(axis=0), 0.0, atol=1e-12)
     assert check_steps((*steps, ("pca", 80)), 2) is None
-
-
-@pytest.mark.parametrize(
-    ("step", "words"),
-    [
-        ("sklearn.preprocessing.Quantile", "cannot be imported"),
-        ("sklearn.svm.SVC", "not a transformer"),
-        ({"sklearn.preprocessing.PowerTransformer": {"metod": 1}}, "unexpected keyword"),
-        ({"sklearn.preprocessing.PowerTransformer": 3}, "takes parameters as"),
-        ({"sklearn.preprocessing.OneHotEncoder": {"categories": [["a"]]}}, "takes words or"),
-        ({"sklearn.impute.SimpleImputer": {"missing_values": float("nan")}}, "got nan"),
-        ({"sklearn.preprocessing.MinMaxScaler": {"feature_range": [0, float("inf")]}}, "got .*inf"),
-    ],
-)
-def test_a_path_that_leads_to_no_transformer_is_one_line(step, words):
-    with pytest.raises(ValueError, match=words):
-        parse_steps(step)
 
 
 def test_a_parameter_may_be_a_pair(tmp_path):

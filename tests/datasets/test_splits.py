@@ -15,7 +15,6 @@ from mmbench.datasets import (
     DatasetRef,
     Split,
     load_dataset,
-    parse_rule,
     split_at,
     split_rules,
     split_slots,
@@ -106,29 +105,6 @@ def test_an_empty_test_split_is_refused():
 def test_a_class_without_training_row_is_refused():
     with pytest.raises(UserError, match="leaves no training row of class b"):
         make_splits({"holdout": 0.95}, data_of(["a"] * 20 + ["b"]))
-
-
-@pytest.mark.parametrize(
-    ("rule", "reason"),
-    [
-        ("offical", "did you mean 'official'"),
-        ({"kfold": 1}, "kfold needs a whole number of at least 2, got 1"),
-        ({"kfold": 2.5}, "whole number"),
-        ({"kfold": True}, "whole number"),
-        ({"kfold": float("inf")}, "whole number"),
-        ({"kfold": float("nan")}, "whole number"),
-        ({"holdout": 1.0}, "between 0 and 1"),
-        ({"holdout": None}, "between 0 and 1"),
-        ({"official": 3}, "takes no number"),
-        ("kfold", "whole number"),
-        ({"kfold": 3, "holdout": 0.1}, "a name or {name: number}"),
-    ],
-    ids=str,
-)
-def test_a_wrong_rule_is_one_line(rule, reason: str):
-    with pytest.raises(UserError) as error:
-        parse_rule(rule)
-    assert reason in str(error.value)
 
 
 def test_counts_are_known_before_data_are_read():

@@ -42,6 +42,7 @@ from typing import NamedTuple
 import numpy as np
 import pandas as pd
 import pytest
+import yaml
 from threadpoolctl import threadpool_limits
 
 from mmbench.datasets import load_dataset
@@ -87,117 +88,15 @@ MIRRORED = {
     "usps_3_5": Problem("usps", 80, (3, 5)),
 }
 PROBLEMS = EMBEDDED | MIRRORED
-FEW = ("digits_3_8", "iris", "heart", "pima")
-SMALL = ("digits_4_9", "heart_40")
 KERNELS = ("linear", "rbf", "poly")
-
-#: Per machine: parameters, solvers and problems, each with all kernels.
-CASES: dict[str, list[tuple[dict, str, tuple[str, ...]]]] = {
-    "svm": [
-        ({}, "auto", tuple(PROBLEMS)),
-        ({"C": 100.0}, "auto", tuple(PROBLEMS)),
-        ({}, "smo reference", FEW),
-        ({"C": 100.0}, "smo reference", FEW),
-        ({"class_weight": "balanced", "kernel_scaling": "trace"}, "auto", FEW),
-        ({}, "libsvm sklearn clarabel liblinear", FEW),
-    ],
-    "rmm": [
-        ({}, "auto", tuple(PROBLEMS)),
-        ({"C": 10.0, "B_fraction": 0.1}, "auto", tuple(PROBLEMS)),
-        ({}, "smo reference", FEW),
-        ({"C": 10.0, "B_fraction": 0.1}, "smo reference", FEW),
-        ({"form": "penalty"}, "auto smo reference", FEW),
-        ({"form": "relaxed"}, "auto", FEW),
-    ],
-    "sigma_svm": [
-        ({}, "auto", tuple(PROBLEMS)),
-        ({"C": 10.0, "D": 0.9}, "auto", tuple(PROBLEMS)),
-        ({}, "smo reference", FEW),
-        ({"C": 10.0, "D": 0.9}, "smo reference", FEW),
-        ({}, "libsvm sklearn clarabel", FEW),
-    ],
-    "ldm": [
-        ({}, "auto", tuple(PROBLEMS)),
-        ({"C": 10.0, "lambda_1": 1.0, "lambda_2": 1.0}, "auto", tuple(PROBLEMS)),
-        ({}, "smo reference", FEW),
-    ],
-    "klda": [
-        ({}, "auto", tuple(PROBLEMS)),
-        ({"eta": 1.0, "bias": "midpoint"}, "auto", tuple(PROBLEMS)),
-        ({}, "reference", FEW),
-    ],
-    "mmrm": [
-        ({}, "auto", tuple(PROBLEMS)),
-        ({"C_factor": 2.0}, "auto", tuple(PROBLEMS)),
-        ({}, "interior reference", FEW),
-        ({"C_factor": 2.0}, "interior reference", FEW),
-        ({"bias": "ratio"}, "auto", FEW),
-        ({"C": 0.005}, "auto", FEW),  # penalties below 1/n
-        ({}, "highs_ipm", FEW),
-        ({}, "clarabel ecos", FEW[1:]),
-    ],
-    "mamc": [
-        ({}, "auto", tuple(PROBLEMS)),
-        ({"Cm": 2.0, "bias": "optimized"}, "auto", tuple(PROBLEMS)),
-        ({}, "reference", FEW),
-    ],
-    "lssvm": [
-        ({}, "auto", tuple(PROBLEMS)),
-        ({"C": 100.0, "reading": "empirical"}, "auto", tuple(PROBLEMS)),
-        ({}, "reference", FEW),
-        ({"C": 100.0, "reading": "empirical"}, "reference", FEW),
-    ],
-    "lda": [
-        ({}, "auto", tuple(PROBLEMS)),
-        ({"scatter": "sum", "bias": "optimized"}, "auto", tuple(PROBLEMS)),
-        ({}, "reference", FEW),
-        ({}, "clarabel ecos", FEW),
-    ],
-    "mpm": [
-        ({}, "auto", tuple(PROBLEMS)),
-        ({"scatter": "sum", "ridge": 1e-4}, "auto", tuple(PROBLEMS)),
-        ({}, "gram reference clarabel ecos", FEW),
-    ],
-    "mempm": [
-        ({}, "auto", tuple(PROBLEMS)),
-        ({"scatter": "sum", "ridge": 1e-4}, "auto", FEW),
-        ({}, "reference clarabel ecos", SMALL),
-    ],
-    "m4": [
-        ({}, "auto", tuple(PROBLEMS)),
-        ({"C_factor": 2.0, "nu": 0.8}, "auto", tuple(PROBLEMS)),
-        ({}, "gram clarabel ecos", FEW),
-        ({"C_factor": 2.0, "nu": 0.8}, "gram clarabel ecos", FEW),
-        ({"margin": "hard"}, "auto clarabel", ("digits_3_8", "heart", "pima")),
-        ({"variant": "lda"}, "auto clarabel", FEW),
-        ({}, "reference", SMALL),
-        ({"normalization": "mean"}, "auto", SMALL),
-    ],
-    "fsvm": [
-        ({}, "auto", tuple(PROBLEMS)),
-        ({"C": 10.0, "rho": 0.1}, "auto", FEW),
-        ({"variant": "semi"}, "auto reference", FEW),
-        ({"variant": "eps"}, "auto", FEW),
-        ({}, "reference", SMALL),
-        ({"variant": "opt"}, "auto reference", SMALL),
-    ],
-    "rsvm_plus": [
-        ({}, "auto", tuple(PROBLEMS)),
-        ({"C": 10.0, "lam": 0.1}, "auto", FEW),
-        ({}, "interior clarabel reference", SMALL),
-    ],
-    "rsvm_mu_plus": [
-        ({}, "auto", tuple(PROBLEMS)),
-        ({"C": 10.0, "lam": 0.1}, "auto", FEW),
-        ({}, "interior clarabel reference", SMALL),
-    ],
-    "mrsvm": [
-        ({}, "auto", tuple(PROBLEMS)),
-        ({"C": 10.0}, "auto", FEW),
-        ({}, "reference", FEW),
-        ({}, "ecos", FEW),
-    ],
+NAMES = {
+    "all": tuple(PROBLEMS),
+    "few": ("digits_3_8", "iris", "heart", "pima"),
+    "small": ("digits_4_9", "heart_40"),
 }
+#: Per machine: parameters, solvers and problems (or the name of some), each with all kernels.
+CASES: dict[str, list[tuple[dict, str, str | list[str]]]]
+CASES = yaml.safe_load((HERE / "cases.yaml").read_text())
 #: (Machine, kernel, problem) whose result changes by more than the tolerances if features change by
 #: rounding: F-SVM's problem is not convex, RMM's B follows from libsvm's solution, which depends on
 #: the alignment of memory, others lie at the border of two statuses.
@@ -214,9 +113,8 @@ FIT_KEY = ["machine", "params", "solver", "kernel", "problem", "pair"]
 FIT_COLUMNS = [*FIT_KEY, "status", "objective", "bound", "n_support", "errors", "decisions"]
 
 EXPERIMENTS = sorted(path.stem for path in (ROOT / "configs").glob("*.yaml"))
-#: Experiments of the default test suite: the first need no file.
-QUICK_EMBEDDED, QUICK_MIRRORED = ["quickstart", "m4_table1"], ["m4_fig7", "mmrm_fig2", "usps_rbf"]
-QUICK = QUICK_EMBEDDED + QUICK_MIRRORED
+#: Experiments of the default test suite, which need no file.
+QUICK = ["quickstart", "m4_table1"]
 #: Experiments whose smoke version is no quick check, and why.
 LEFT_OUT = {
     "solvers": "its columns depend on the packages that are installed",
@@ -248,7 +146,8 @@ def rows_of(problem: Problem) -> tuple[np.ndarray, np.ndarray]:
 def fits_of(machine: str, problems: dict[str, Problem]) -> Iterator[dict[str, object]]:
     """Yield one row per binary training of a machine on the problems."""
     data = {name: rows_of(problem) for name, problem in problems.items()}
-    for params, solvers, names in CASES[machine]:
+    for params, solvers, chosen in CASES[machine]:
+        names = NAMES[chosen] if isinstance(chosen, str) else chosen
         for solver, kernel, name in itertools.product(solvers.split(), KERNELS, names):
             if name not in data or (machine, kernel, name) in UNSTABLE:
                 continue
@@ -448,12 +347,7 @@ def test_fits_on_the_mirror(machine):
 def test_tables_on_embedded_data():
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(pytest, "skip", pytest.fail)  # nothing is missing for embedded data
-        check_tables(QUICK_EMBEDDED)
-
-
-@pytest.mark.usefixtures("mirror")
-def test_tables_on_the_mirror():
-    check_tables(QUICK_MIRRORED)
+        check_tables(QUICK)
 
 
 @pytest.mark.slow

@@ -10,6 +10,11 @@ from pathlib import Path
 
 Answer = Callable[[BaseHTTPRequestHandler], None]
 
+#: OpenML's descriptions of a data set and of a task.
+OPENML_DESCRIPTION, OPENML_TASK = (
+    (Path(__file__).parent / "openml" / f"{name}.xml").read_text("utf-8")
+    for name in ("description", "task")
+)
 HTML = b"<!DOCTYPE html>\n<html><body>Please sign in.</body></html>"
 
 
@@ -191,50 +196,6 @@ class DataServer:
         body = f'<oml:data_features xmlns:oml="http://openml.org/openml">{features}'
         body += "</oml:data_features>"
         self.serve(f"/api/v1/xml/data/features/{data_id}", body.encode(), kind="text/xml")
-
-
-OPENML_TASK = """<oml:task xmlns:oml="http://openml.org/openml">
-  <oml:task_id>{id}</oml:task_id>
-  <oml:task_name>Task {id}: set ({kind})</oml:task_name>
-  <oml:task_type_id>1</oml:task_type_id>
-  <oml:task_type>{kind}</oml:task_type>
-  <oml:input name="source_data">
-    <oml:data_set>
-      <oml:data_set_id>{data_id}</oml:data_set_id>
-      <oml:target_feature>{target}</oml:target_feature>
-    </oml:data_set>
-  </oml:input>
-  <oml:input name="estimation_procedure">
-    <oml:estimation_procedure>
-      <oml:id>1</oml:id>
-      <oml:type>crossvalidation</oml:type>
-      <oml:data_splits_url>{url}</oml:data_splits_url>
-      <oml:parameter name="number_repeats">1</oml:parameter>
-      <oml:parameter name="percentage"></oml:parameter>
-    </oml:estimation_procedure>
-  </oml:input>
-  <oml:input name="cost_matrix"><oml:cost_matrix></oml:cost_matrix></oml:input>
-</oml:task>
-"""
-
-OPENML_DESCRIPTION = """<oml:data_set_description xmlns:oml="http://openml.org/openml">
-  <oml:id>{id}</oml:id>
-  <oml:name>set</oml:name>
-  <oml:version>1</oml:version>
-  <oml:description>A set.</oml:description>
-  <oml:format>ARFF</oml:format>
-  <oml:upload_date>2014-04-06T23:21:47</oml:upload_date>
-  <oml:licence>Public</oml:licence>
-  <oml:url>{url}</oml:url>
-  <oml:parquet_url>{parquet}</oml:parquet_url>
-  <oml:file_id>{id}</oml:file_id>
-  <oml:default_target_attribute>{target}</oml:default_target_attribute>
-  {more}
-  <oml:visibility>public</oml:visibility>
-  <oml:status>active</oml:status>
-  <oml:md5_checksum>{md5}</oml:md5_checksum>
-</oml:data_set_description>
-"""
 
 
 def _head(request: BaseHTTPRequestHandler, status: int, length: int, kind: str) -> None:

@@ -1,9 +1,13 @@
 """An executor without processes."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from concurrent.futures import Future
+from contextlib import contextmanager
 from typing import Any
 
+import pytest
+
+from mmbench.commands import run as launch
 from mmbench.jobs.limits import NO_LIMITS, Limits
 
 
@@ -39,3 +43,15 @@ class SerialExecutor:
         self._ended = []
 
     close = cancel
+
+
+@contextmanager
+def no_processes() -> Iterator[None]:
+    """Let commands run their jobs in this process.
+
+    A worker imports for two CPU seconds before its first job. Tests of processes, limits and
+    interrupts start some; those of what a run plans, says and stores need none.
+    """
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(launch, "executor_for", lambda *_: SerialExecutor())
+        yield

@@ -6,7 +6,8 @@ import copy
 import json
 import random
 import shutil
-from functools import reduce
+from contextlib import contextmanager
+from functools import partial, reduce
 from operator import getitem
 
 import pytest
@@ -43,106 +44,86 @@ def places(value, at=()):
 
 
 def changed(record, rng):
-    forged = copy.deepcopy(record)
+    content = copy.deepcopy(record)
     *way, last = rng.choice(list(places(record)))
-    target = forged
+    target = content
     for key in way:
         target = target[key]
     others = [other for other in OTHERS if type(other) is not type(target[last])]
     target[last] = rng.choice(others)
-    return forged, ".".join(map(str, (*way, last)))
+    return content
+
+
+@contextmanager
+def forged(folder, change, key=0):
+    """Change the record of a job, or the plan (``key=None``), and seal it again."""
+    store = RecordStore(folder)
+    path = folder / PLAN if key is None else store.path_of(store.keys()[key])
+    intact = path.read_bytes()
+    content = json.loads(intact)
+    del content["seal"]
+    path.write_bytes(sealed(change(content), indent=1))
+    try:
+        yield store
+    finally:
+        path.write_bytes(intact)
 
 
 @pytest.mark.parametrize("seed", range(24))
 def test_a_forged_record_gives_no_traceback(seed, folder, tmp_path):
-    store, rng = RecordStore(folder), random.Random(seed)
-    path = store.path_of(store.keys()[seed % 4])
-    intact = path.read_bytes()
-    record = json.loads(intact)
-    del record["seal"]
-    forged, place = changed(record, rng)
-    path.write_bytes(sealed(forged, indent=1))
-    try:
+    rng = random.Random(seed)
+    with forged(folder, partial(changed, rng=rng), seed % 4) as store:
         text = str(mmbench.table(folder))
         if seed % 3 == 0:  # a report of each of the four records
             mmbench.report([folder], tmp_path / "report")
         mmbench.export(folder)
         _, damaged = store.records()
-        assert len(damaged) <= 1, place
-        assert not damaged or "1 damaged record(s) left out, such as " in text, place
-    finally:
-        path.write_bytes(intact)
+        assert len(damaged) <= 1
+        assert not damaged or "1 damaged record(s) left out, such as " in text
 
 
 @pytest.mark.parametrize("change", [{"arrays": ...}, {"per_pair": []}, {"wrong_input": ...}])
 def test_a_record_that_lacks_a_part_gives_no_traceback(change, folder):
-    store = RecordStore(folder)
-    path = store.path_of(store.keys()[0])
-    intact = path.read_bytes()
-    record = json.loads(intact) | change
-    del record["seal"]
-    path.write_bytes(sealed({k: v for k, v in record.items() if v is not ...}, indent=1))
-    try:
+    def without(record):
+        return {k: v for k, v in (record | change).items() if v is not ...}
+
+    with forged(folder, without):
         mmbench.table(folder)
         mmbench.export(folder)
         done = CliRunner().invoke(app, ["table", str(folder), "--metric", "auc"])
         assert done.exit_code == 0, done.exception
-    finally:
-        path.write_bytes(intact)
 
 
 @pytest.mark.parametrize("environment", [{}, {"0": None}, {"mmbench": "1", "threads": {}}])
 def test_a_record_without_its_environment_is_damaged(environment, folder):
-    store = RecordStore(folder)
-    path = store.path_of(store.keys()[0])
-    intact = path.read_bytes()
-    record = json.loads(intact) | {"environment": environment}
-    del record["seal"]
-    path.write_bytes(sealed(record, indent=1))
-    try:
+    with forged(folder, lambda record: record | {"environment": environment}):
         assert "1 damaged record(s) left out" in str(mmbench.table(folder))
-    finally:
-        path.write_bytes(intact)
 
 
 @pytest.mark.parametrize("seed", range(12))
 def test_a_forged_plan_gives_no_traceback(seed, folder):
-    path, rng = folder / PLAN, random.Random(seed)
-    intact = path.read_bytes()
-    plan = json.loads(intact)
-    del plan["seal"]
-    path.write_bytes(sealed(changed(plan, rng)[0]))
-    try:
+    with forged(folder, partial(changed, rng=random.Random(seed)), None) as store:
         mmbench.table(folder)
         mmbench.export(folder)
-        RecordStore(folder).unused()
-    finally:
-        path.write_bytes(intact)
+        store.unused()
 
 
-@pytest.mark.parametrize("file", ["plan", "record"])
-def test_an_integer_beyond_64_bits_gives_no_traceback(file, folder):
-    store = RecordStore(folder)
-    path = folder / PLAN if file == "plan" else store.path_of(store.keys()[0])
-    intact = path.read_bytes()
-    content = json.loads(intact)
-    del content["seal"]
-    for way in list(places(content)):
-        forged, (*most, last) = copy.deepcopy(content), way
-        target = reduce(getitem, most, forged)
-        if type(target[last]) not in (int, type(None)):
-            continue
-        target[last] = 2**70
-        path.write_bytes(sealed(forged, indent=1))
-        try:
-            mmbench.table(folder)
-            mmbench.export(folder)
-            mmbench.load(folder)
-            RecordStore(folder).unused()
-        except Exception as error:
-            raise AssertionError(f"{'.'.join(map(str, way))}: {error!r}") from error
-        finally:
-            path.write_bytes(intact)
+@pytest.mark.parametrize("key", [None, 0], ids=["plan", "record"])
+def test_an_integer_beyond_64_bits_gives_no_traceback(key, folder):
+    found = {}
+    with forged(folder, lambda content: found.update(content) or content, key):
+        pass
+    # of the entries of a list, one: the others have the same keys
+    ways = {tuple(0 if isinstance(k, int) else k for k in at): at for at in places(found)}
+    for *most, last in ways.values():
+        if type(reduce(getitem, [*most, last], found)) in (int, type(None)):
+            content = copy.deepcopy(found)
+            reduce(getitem, most, content)[last] = 2**70
+            with forged(folder, lambda _, content=content: content, key) as store:
+                mmbench.table(folder)
+                mmbench.export(folder)
+                mmbench.load(folder)
+                store.unused()
 
 
 def test_a_folder_without_its_configuration_is_read_by_every_command(folder, tmp_path):

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import errno
+import hashlib
 import io
+import json
 import os
 import pickle
 import subprocess
 import sys
 import zipfile
+from contextlib import nullcontext
 from dataclasses import replace
 
 import numpy as np
@@ -17,9 +20,10 @@ import pytest
 from mmbench.commands.outputs import clean
 from mmbench.errors import Status, UserError
 from mmbench.jobs import store as store_module
+from mmbench.jobs.job import Job
 from mmbench.jobs.planned import Plan
 from mmbench.jobs.record import is_done, new_record, plain
-from mmbench.jobs.seal import BadRecord, sealed
+from mmbench.jobs.seal import BadRecord, sealed, unseal
 from mmbench.jobs.store import RecordStore
 
 
@@ -42,6 +46,23 @@ def test_a_record_comes_back_as_it_was_written(store, job, arrays):
     for name, array in store.arrays(job.key).items():
         np.testing.assert_array_equal(array, arrays[name])
         assert array.dtype == arrays[name].dtype
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"preprocess": (("sklearn.feature_selection:SelectKBest", (("k", 1),)),)},
+        {"preprocess": (("own:Step", (("sizes", (1, 2)), ("by", (("a", 0.5),)))),)},
+        {"options": (("categories", ("red", "green")), ("units", (("width", "cm"),)))},
+        {"params": (("hidden_layer_sizes", (20, 10)), ("class_weight", (("x", 1), ("y", 5))))},
+        {"grid": (("hidden_layer_sizes", ((5,), (5, 5))), ("fit_intercept", (True, False)))},
+    ],
+)
+def test_a_record_with_nested_settings_comes_back(store, job, changes):
+    own = {k: v for k, v in changes.items() if k in ("preprocess", "options")}
+    made = replace(job, dataset=replace(job.dataset, **own), **(changes if not own else {}))
+    store.write(done(made), {})
+    assert Job.from_dict(store.read(made.key)["job"]) == made
 
 
 def test_a_file_name_that_is_no_unicode_is_no_damage(store, job):
@@ -199,6 +220,7 @@ HOLDER = """
 import sys, time
 from pathlib import Path
 from mmbench.jobs.seal import BadRecord
+from mmbench.jobs.job import Job
 from mmbench.jobs.planned import Plan
 from mmbench.jobs.store import RecordStore
 with RecordStore(Path(sys.argv[1])).locked():
@@ -344,6 +366,26 @@ def test_a_lost_configuration_is_written_again_from_the_plan(tmp_path):
     (folder / "experiment.yaml").unlink()
     assert RecordStore(folder).damage() == []
     assert (folder / "experiment.yaml").read_text() == text
+
+
+CONTENT = {"schema": 1, "name": "caf\udce9", "n": 5}
+HASH = hashlib.sha256(json.dumps(CONTENT, sort_keys=True).encode()).hexdigest()
+SEALED = {
+    "today": (sealed(CONTENT, indent=1), "", CONTENT),
+    "earlier version": (json.dumps({**CONTENT, "seal": HASH}).encode(), "", CONTENT),
+    "edited": (sealed(CONTENT).replace(b"5", b"6"), "does not match", None),
+    "empty seal": (json.dumps({**CONTENT, "seal": ""}).encode(), "does not match", None),
+    "list": (b"[1]", "does not match", None),
+    "long integer": (b'{"schema":1,"n":' + b"9" * 30 + b"}", "not complete", None),
+    "nested": (b"[" * 9999 + b"]" * 9999, "not complete", None),
+}
+
+
+@pytest.mark.parametrize("name", SEALED)
+def test_a_seal_is_checked(name):
+    text, fault, content = SEALED[name]
+    with pytest.raises(BadRecord, match=fault) if fault else nullcontext():
+        assert unseal(text, 1) == content
 
 
 @pytest.mark.parametrize("cells", [[{"key": ["iris"], "n_splits": 1}], [{}], 5])

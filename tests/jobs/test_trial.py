@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import time
+from pathlib import Path
 from typing import Any
 
 import pytest
+import yaml
 from helpers.serial_executor import SerialExecutor
 from sklearn.base import BaseEstimator, ClassifierMixin
 
@@ -42,56 +44,15 @@ def of(**entry: Any) -> dict[str, Any]:
     return {"machines": {"svm": {}, "mine": {**FOREST, **entry}}}
 
 
-def step(path: str, **params: Any) -> dict[str, Any]:
-    return {"preprocess": {path: params}}
-
-
-#: Changes of the experiment, and the words of the refusal; no words if the experiment is valid.
-CASES = {
-    "valid": ({}, []),
-    "type": (of(params={"n_estimators": "five"}), ["machines.mine", "n_estimators", "'five'"]),
-    "type in a grid": (of(grid={"max_depth": [2, "five", 3]}), ["max_depth", "'five'"]),
-    "the others run": (of(params={"n_estimators": "five"}), ["--only machine=svm"]),
-    "an estimator as a parameter": (
-        of(estimator="sklearn.ensemble.AdaBoostClassifier", params={"estimator": "a.B"}),
-        ["machines.mine", "'estimator'"],
-    ),
-    "more neighbours than a few rows": (
-        of(estimator="sklearn.neighbors.KNeighborsClassifier", params={"n_neighbors": 70}),
-        [],
-    ),
-    "more neighbours than rows": (
-        of(estimator="sklearn.neighbors.KNeighborsClassifier", params={"n_neighbors": 90}),
-        ["machines.mine cannot be fitted", "n_neighbors"],
-    ),
-    "components": (step("sklearn.decomposition.PCA", n_components=13), []),
-    "components of too few columns": (
-        step("sklearn.decomposition.PCA", n_components=14),
-        ["wine: preprocess: sklearn.decomposition.PCA", "n_components=14"],
-    ),
-    "texts": (
-        step("sklearn.feature_extraction.text.CountVectorizer"),
-        ["CountVectorizer cannot be fitted", "lower"],
-    ),
-    "labels as numbers": (
-        step("sklearn.cross_decomposition.PLSRegression"),
-        ["PLSRegression cannot be fitted"],
-    ),
-    "weights of labels": (of(params={"class_weight": {"class_0": 2, "class_1": 3}}), []),
-    "weights of no label": (
-        of(params={"class_weight": {"class_0": 2, 7: 3}}),
-        ["machines.mine", "class_weight", "unknown class '7'", "class_0, class_1"],
-    ),
-    "weights of no label in a grid of svm": (
-        {"machines": {"svm": {"grid": {"class_weight": [{"a": 2}, "balanced"]}}}},
-        ["machines.svm", "class_weight", "unknown class 'a'"],
-    ),
-}
+#: Changes of the experiment, and the words of the refusal; no words if the experiment is valid. In
+#: place of machines, a change may be what is stated of the classifier `mine`.
+CASES = yaml.safe_load(Path(__file__).with_name("trial.yaml").read_text("utf-8"))
 
 
 @pytest.mark.parametrize("case", CASES)
 def test_what_cannot_be_fitted_is_refused(case, tmp_path):
     changes, words = CASES[case]
+    changes = changes if "preprocess" in changes or "machines" in changes else of(**changes)
     options = Options(tmp_path / "results", store=tmp_path)
     try:
         plan_experiments([{**CONFIG, **changes}], options, executor=SerialExecutor())

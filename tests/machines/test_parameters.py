@@ -2,8 +2,10 @@
 
 import inspect
 import re
+from pathlib import Path
 
 import pytest
+import yaml
 from sklearn.datasets import load_iris
 
 from mmbench.machines import MACHINES, machine_class
@@ -16,6 +18,16 @@ def entries(documentation, section):
     body = documentation.split(f"{section}\n{'-' * len(section)}\n")[1].split("\n\n")[0]
     heads = re.findall(r"^(\S[^:]*?) :", body, flags=re.MULTILINE)
     return [name for head in heads for name in head.split(", ")]
+
+
+BAD = yaml.safe_load(Path(__file__).with_name("bad_parameters.yaml").read_text("utf-8"))
+
+
+@pytest.mark.parametrize(("name", "parameters", "words"), BAD, ids=str)
+def test_bad_parameters_are_named(name, parameters, words):
+    with pytest.raises(ValueError, match=words) as caught:
+        machine_class(name)(**parameters).fit([[0.0], [1.0]], [0, 1])
+    assert "\n" not in str(caught.value)
 
 
 @pytest.mark.parametrize("name", MACHINES)

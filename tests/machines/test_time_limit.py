@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from typing import ClassVar
 
 import numpy as np
@@ -134,3 +135,17 @@ def test_the_matrices_of_a_training_count_towards_its_limit(name):
         fitted = machine.fit(X, y)
     assert [fit.route for fit in fitted.fits_] == ["not begun"]
     assert set(fitted.predict(X)) == {0}
+
+
+@pytest.mark.parametrize("name", ["mrsvm", "rsvm_plus", "rsvm_mu_plus", "mempm"])
+def test_a_step_that_ends_long_after_the_limit_is_not_begun(name):
+    """Native code cannot be interrupted: the first step of MR-SVM took 30 CPU seconds here."""
+    X = np.random.default_rng(0).normal(size=(3000, 5))
+    y = (X[:, 0] + 0.5 * X[:, 1] ** 2 > 0.5).astype(int)
+    started = time.process_time()
+    with pytest.warns(ConvergenceWarning, match="ended time_limit: relative gap"):
+        fitted = machine_class(name)(kernel="rbf", time_limit=0.5).fit(X, y)
+    assert time.process_time() - started < 5.0
+    (fit,) = fitted.fits_
+    assert fit.status is Status.TIME_LIMIT and not fit.gap < 0.1
+    assert fitted.predict(X[:9]).shape == (9,)

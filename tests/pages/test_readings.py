@@ -144,10 +144,13 @@ def test_a_printed_spread_takes_the_place_of_our_own_deviation():
     assert standard_error(cell, cell, "sd") == pytest.approx((9 + 0.4**2 / 50) ** 0.5)
 
 
+DONE = {"in_band": "True", "n": 50, "splits": 50, "status": "optimal"}
+
+
 def test_chance_is_that_of_new_draws():
     """At the edge of a wide band a new draw is near half the time, in two draws three of four."""
     base = {"measured": 90.0, "sd": 1.0, "n": 100, "published": 91.0, "half_width": 1.0}
-    near = {"measured": 90.5, "half_width": 1.0, "in_band": "True", "status": "optimal"}
+    near = DONE | {"measured": 90.5, "half_width": 1.0}
     mirrored = near | {"measured": 88.5, "in_band": "False"}
     names = [reading.name for reading in readings() if not reading.spread][:3]
     cell = Cell(base, dict(zip(names, (near, mirrored, {"status": NOT_RUN}), strict=True)))
@@ -159,8 +162,8 @@ def test_chance_is_that_of_new_draws():
 def test_a_wider_band_alone_does_not_come_closer():
     base = {"measured": 90.0, "sd": 1.0, "n": 100, "published": 94.0, "half_width": 1.0}
     lines = {
-        "wider": {"measured": 90.0, "half_width": 5.0, "in_band": "True", "status": "optimal"},
-        "nearer": {"measured": 93.0, "half_width": 1.0, "in_band": "True", "status": "optimal"},
+        "wider": DONE | {"measured": 90.0, "half_width": 5.0},
+        "nearer": DONE | {"measured": 93.0, "half_width": 1.0},
     }
     cell = Cell(base, lines)
     assert (cell.near, cell.closer) == (["wider", "nearer"], ["nearer"])
@@ -169,7 +172,7 @@ def test_a_wider_band_alone_does_not_come_closer():
 
 def test_the_page_says_how_many_splits_were_run_where_not_all_were():
     base = PIMA | {"metric": "accuracy_pct", "measured": 90.0, "published": 94.0}
-    whole = {"measured": 93.0, "in_band": "False", "n": 50, "splits": 50, "status": "optimal"}
+    whole = DONE | {"measured": 93.0, "half_width": 1.0, "in_band": "False"}
     cell = Cell(base, {"all": whole, "part": whole | {"n": 10}})
     assert cell.parts == ["part"]
     assert (entry(cell, "all"), entry(cell, "part")) == ("93.00 ✗", "93.00 ✗, n = 10")

@@ -144,7 +144,7 @@ def test_large_ratios_of_time_are_numbers(reference) -> None:
 
     change(reference, CSV, longer)
     verdict = Verdict("verdict")
-    assert verdict.times(("linear", None), "klda") == ("120", "120 to 120")
+    assert verdict.times(("linear", None), "klda")[:2] == ("120", "120 to 120")
     assert verdict.advice("klda") == "as good as the SVM by all metrics, not faster"
 
 

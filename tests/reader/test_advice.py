@@ -9,6 +9,7 @@ import time
 from pathlib import Path
 
 import pytest
+import yaml
 
 from mmbench.config.files import parse_yaml
 from mmbench.config.read import load_config
@@ -59,26 +60,7 @@ def test_a_value_in_an_advice_is_read_as_this_value(value):
 
 @pytest.mark.parametrize(
     ("keys", "reason"),
-    [
-        ("path: a.csv", "target is missing"),
-        ("path: a.csv, openml: 31, target: y", "give only one of path and openml"),
-        ("name: wine, drop: [a]", "drop needs a table"),
-        ("openml: 0", "greater than or equal to 1"),
-        ("path: a.csv, target: 3.0", "a whole number or a name in quotes, got 3.0"),
-        ("path: a.csv, target: y, encoding: utf-9", "encoding: unknown encoding 'utf-9'"),
-        ("path: a.csv, target: y, encoding: rot13", "unknown encoding 'rot13'"),
-        ("path: a.csv, target: y, separator: ab", "separator: .* at most 1 character"),
-        ("path: a.csv, target: y, drop: [true]", "drop: a column is a whole number or a name"),
-        ("path: a.csv, target: y, categorical: [{a: 1}]", "values in order"),
-        ("path: a.csv, target: y, drop: [a, null]", "in quotes, got None"),
-        ("path: a.csv, target: y, categorical: [null]", "in quotes, got None"),
-        ("sklearn: wine, categorical: [{a: [false, true]}]", "in quotes, got False"),
-        ("path: a.csv, target: y, separator: §", "must be an ASCII character, got '§'"),
-        ("path: a.csv, target: y, decimal: ',', thousands: ','", "cannot both be"),
-        ("path: a.csv, target: y, table: {}", "unknown key 'table'"),
-        ("path: a.csv, target: y, decimals: ','", "'decimals'; did you mean 'decimal'"),
-        ("path: a.csv, target: y, drop: a, clases: [1, 2]", "'clases'; did you mean 'classes'"),
-    ],
+    yaml.safe_load(Path(__file__).with_name("wrong_keys.yaml").read_text("utf-8")),
 )
 def test_wrong_keys_are_refused_before_data_are_read(tmp_path: Path, keys: str, reason: str):
     (tmp_path / "a.csv").write_text("")

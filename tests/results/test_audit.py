@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from importlib.resources import files
+from pathlib import Path
 
 import numpy as np
 import pandas as pd
 import pytest
+import yaml
 
 from mmbench import audit
 from mmbench.resources import REFERENCE
@@ -45,47 +47,7 @@ TYPED = {
     "claims": pd.concat([printed("mamc_table2"), CLAIMS]),
 }
 #: Tables, the check that finds a fault, words of the reason, and a cell.
-FAULTS = {
-    "exchanged means": ("m4_table2 mmrm_table1", "exchange", "84.9 and 87.3", "sonar, rbf, m4"),
-    "shared numbers": ("m4_table2 mmrm_table1", "repeat", "8 of 18", "pima, rbf, svm"),
-    "a reused column": ("m4_table2 mempm_2004", "repeat", "equal in 8 of 11", "vote, rbf, mpm"),
-    "errors as deviations": ("m4_table2", "deviation", "standard errors", "ionosphere, rbf, svm"),
-    "smaller than errors": ("mmrm_table1", "deviation", "1.89", "ionosphere, linear, rmm"),
-    "a copied row": ("rmm_table1", "repeat", "klda and svm are equal in 7 of 8", "optdigits"),
-    "a count of the best": ("claims", "count", "as 2; the values give 1", "bsg"),
-    "a count of the worst": ("claims", "count", "as 11; the values give 12", "mamc"),
-    "no better than a guess": ("mamc_table2", "majority", "does not exceed", "image, rbf, mamc"),
-    "lost cells": ("mamc_table3", "cells", "9 of 90 values are empty", "banana, rbf, svm"),
-    "an impossible count": ("mamc_table3", "count", "as 1; the values give 2 to 7", "mamc_bsg"),
-    "a linear column": ("fsvm_table2 fsvm_table4", "repeat", "9 of 11", "ringnorm, rbf, rsvm_plus"),
-    "another one": ("fsvm_table2 fsvm_table4", "repeat", "5 of 11", "image, rbf, rsvm_mu_plus"),
-    "an untuned machine": (
-        "fsvm_table4",
-        "contained",
-        "86.16 is worse than 98.41",
-        "ringnorm, rbf, rmm",
-    ),
-    "an empty table": ("fsvm_table3", "cells", "55 of 55", "heart, linear, svm"),
-    "half a table": ("fsvm_table5", "cells", "35 of 35", "heart, rbf, svm"),
-    "other data": (
-        "=fsvm_table1 =mamc_table1",
-        "size",
-        "1066 rows, but the data set has 144",
-        "lare",
-    ),
-    "rows left out": (
-        "=fsvm_table1 =mamc_table1",
-        "size",
-        "277 rows, but the data set has 286",
-        "Breast",
-    ),
-    "other features": (
-        "=fsvm_table1 =mamc_table1",
-        "size",
-        "n_features is printed as 19, 18",
-        "Image",
-    ),
-}
+FAULTS = yaml.safe_load(Path(__file__).with_name("published_faults.yaml").read_text("utf-8"))
 
 
 def given(name: str) -> pd.DataFrame:

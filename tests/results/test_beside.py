@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from helpers.serial_executor import no_processes
 
 import mmbench
 from mmbench.errors import UserError
@@ -32,7 +33,8 @@ def folders(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
     made = {}
     for name, changes in {"host": {}, **GUESTS}.items():
         config = HOST | changes | {"name": name.replace(" ", "_")}
-        (done,) = mmbench.run(config, tmp_path_factory.mktemp("results"), jobs=1)
+        with no_processes():
+            (done,) = mmbench.run(config, tmp_path_factory.mktemp("results"), jobs=1)
         made[name] = done.folder
     return made
 
@@ -63,6 +65,7 @@ def test_a_machine_is_a_column_where_data_and_splits_agree(folders, guest, names
     assert ("Bayes" in first) == (guest != "other splits")
 
 
+@pytest.mark.usefixtures("one_process")
 def test_the_column_has_the_values_and_the_test_of_one_experiment(folders, tmp_path):
     both = HOST | {"name": "both", "machines": HOST["machines"] | NB["machines"]}
     (done,) = mmbench.run(both, tmp_path, jobs=1)

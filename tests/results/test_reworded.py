@@ -17,7 +17,7 @@ from mmbench.resources import REFERENCE
 
 ROOT = REFERENCE.parents[1]
 #: Small references with different layouts, and all of them (with the pages about them).
-SOME = ("fsvm_rounds", "m4_fig7", "mmrm_table2", "quickstart", "rmm_fig2")
+SOME = ("m4_fig7", "rmm_fig2")
 CONFIG = {
     "name": "own",
     "datasets": ["iris", "wine"],

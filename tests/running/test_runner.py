@@ -308,7 +308,6 @@ machines: {svm: {grid: {C: [1, 10]}}}
     [
         ("at once", signal.SIGINT),
         ("before a job", signal.SIGINT),
-        ("after a job", signal.SIGINT),
         ("after a job", signal.SIGTERM),
     ],
 )

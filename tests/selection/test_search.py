@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import tracemalloc
+from pathlib import Path
 
 import numpy as np
 import pytest
+import yaml
 from helpers.examples import examples
 from hypothesis import given
 from hypothesis import strategies as st
@@ -270,47 +272,15 @@ def test_what_the_user_prefers_is_compared_first(monkeypatch):
     assert chosen == [{"C": 1.0, "gamma": 0.1}, {"C": 10.0, "gamma": 1.0}]
 
 
-#: Values of each axis; the second is the most regularised.
-AXES = {
-    "C": (10.0, 0.1, 1.0),
-    "C_factor": (10.0, 1.2, 3.0),
-    "gamma": (2.0, 0.1, 0.5),
-    "ridge": (1e-6, 0.1, 1e-3),
-    "eta": (1e-3, 10.0, 0.1),
-    "lam": (0.1, 100.0, 1.0),
-    "rho": (0.1, 10.0, 1.0),
-    "B_fraction": (1.0, 0.1, 0.5),
-    "D": (0.9, 0.0, 0.5),
-    "Cm": (0.2, 1.0, 5.0),
-    "lambda_1": (0.5, 0.0, 0.1),
-    "lambda_2": (0.5, 0.0, 0.1),
-}
-AXES_OF = {
-    "svm": ("C", "gamma"),
-    "rmm": ("C", "gamma", "B_fraction"),
-    "sigma_svm": ("C", "gamma", "D"),
-    "ldm": ("C", "gamma", "lambda_1", "lambda_2"),
-    "mmrm": ("C_factor", "gamma"),
-    "klda": ("eta", "gamma"),
-    "lssvm": ("C", "gamma"),
-    "mamc": ("gamma", "Cm"),
-    "lda": ("gamma", "ridge"),
-    "mpm": ("gamma", "ridge"),
-    "mempm": ("gamma", "ridge"),
-    "m4": ("C_factor", "gamma", "ridge"),
-    "fsvm": ("C", "gamma", "rho"),
-    "rsvm_plus": ("C", "gamma", "lam"),
-    "rsvm_mu_plus": ("C", "gamma", "lam"),
-    "mrsvm": ("C", "gamma"),
-}
+AXES = yaml.safe_load(Path(__file__).with_name("axes.yaml").read_text("utf-8"))
 
 
 @pytest.mark.parametrize("name", [n for n, path in MACHINES.items() if path.startswith("mmbench.")])
 def test_of_equal_points_the_most_regularised_is_chosen(name):
-    points = grid_points({axis: AXES[axis] for axis in AXES_OF[name]})
+    points = grid_points(AXES[name])
     rule = machine_class(name).search_space.prefer
     chosen = points[best_point(points, np.ones(len(points)), rule)]
-    assert chosen == {axis: AXES[axis][1] for axis in AXES_OF[name]}
+    assert chosen == {axis: values[1] for axis, values in AXES[name].items()}
 
 
 @pytest.mark.parametrize(

@@ -192,8 +192,8 @@ WITH_SPLITS = sorted(path.parent.name for path in REFERENCE.glob("*/splits.csv.g
 @pytest.mark.parametrize("name", WITH_SPLITS)
 def test_means_of_the_splits_of_a_reference_are_in_its_table(name) -> None:
     cells, splits = (
-        pd.read_csv(REFERENCE / name / "table.csv"),
-        mmbench.results.load(REFERENCE / name),
+        pd.read_csv(REFERENCE / name / file, low_memory=False)
+        for file in ("table.csv", "splits.csv.gz")
     )
     assert splits.experiment.eq(name).all() and splits.split_hash.notna().all()
     splits = splits[splits.status != "failed"]  # the table's means leave them out

@@ -244,7 +244,7 @@ def test_a_reference_table_is_drawn_into_this_folder(
 
 def test_a_figure_of_records_says_so_of_a_reference_table() -> None:
     with pytest.raises(UserError, match="not only a table; run: mmbench run mmrm_fig2"):
-        mmbench.figure("mmrm_fig2", [REFERENCE])
+        mmbench.figure("mmrm_fig2", [REFERENCE / "mmrm_fig2"])
 
 
 def test_a_figure_of_splits_says_so_of_a_table_without_them(tmp_path) -> None:

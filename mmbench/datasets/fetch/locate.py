@@ -1,10 +1,9 @@
 """Search for the data of a card: first in the local store, then in a mirror, then in the sources.
 
-A card describes a data set, its sources and its expected content. The local store is a folder of
-verified files. A mirror is a folder or URL with the same relative paths as the store. A file is
-downloaded under a temporary name. After the download, a file with a known hash is moved into the
-store if the hash is correct. A file without a known hash is parsed, and the arrays are stored if
-they agree with the card. Files in the store are never deleted.
+The store is a folder of verified files, which are never deleted; a mirror is a folder or URL with
+the same relative paths. A file is downloaded under a temporary name, and moved into the store if
+its hash is correct. Without a known hash, it is parsed, and its arrays are stored if they agree
+with the card.
 """
 
 import hashlib

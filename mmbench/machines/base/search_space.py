@@ -55,13 +55,11 @@ class SelectRef:
     split: float | None = None
     #: Number of repetitions of the cross-validation, or number of random splits.
     repeats: int = 1
-    #: With "global", one parameter set is selected for all pairs of classes. With "pair", one
-    #: parameter set is selected for each pair of classes. With "test", one parameter set is
-    #: selected for all pairs of classes by the metric on the test rows, which leaks test data.
+    #: One parameter set is selected for all pairs of classes ("global"), for each pair ("pair"), or
+    #: for all pairs by the metric on the test rows ("test"), which leaks test data.
     scope: str = "global"
-    #: Tuples (parameter, "small" or "large"). Among grid points with equal scores, "small" prefers
-    #: the smallest value of the parameter, and "large" the largest value. For a parameter that is
-    #: not in `prefer`, the machine declares the preference.
+    #: Tuples (parameter, "small" or "large"): the value that is preferred among grid points with
+    #: equal scores. The machine declares the preference for all other parameters.
     prefer: tuple[tuple[str, str], ...] = ()
     #: Metric that selection maximizes; see `mmbench.selection.metrics`.
     metric: str = "accuracy"

@@ -1,36 +1,22 @@
 """The bias b with the smallest hinge loss, and the bias with the fewest training errors.
 
-`best_bias`. A machine with hinge loss solves the following problem:
+`best_bias` minimises the sum of hinge losses at the optimal w of
 
     min over w, b   penalty(w) + C sum_i max(0, 1 - y_i (w'z_i + b))
 
-The vector z_i contains the features of row i. Since penalty(w) does not depend on b, the optimal
-bias b minimises the sum of the hinge losses at the optimal weights w. The dual variables a of this
-problem satisfy ``0 <= a_i <= C`` and ``y'a = 0``; the function `balanced` enforces both conditions.
+The dual variables satisfy ``0 <= a_i <= C`` and ``y'a = 0``, which `balanced` enforces.
 
-`optimal_bias`. For given scores s(x), the bias with the fewest training errors solves the following
-problem (MAMC paper, section 2.3):
+`optimal_bias` solves, for given scores s(x) (MAMC paper, section 2.3),
 
     f(x) = s(x) + b,     minimise   E_R = #{i : xi_i > 0},   then   E_S = sum_i xi_i
     subject to           y_i f(x_i) >= rho - xi_i,  xi_i >= 0                       (14)-(16)
 
-A candidate for the threshold -b is the midpoint between two neighbouring scores, if the smaller
-score belongs to class 2 (label -1) and the larger score to class 1 (label +1). The margin rho (20)
-is half the distance between the two scores next to the threshold. The best candidate has the fewest
-training errors among all candidates. The paper excludes all other thresholds, although a threshold
-that is no candidate may have fewer training errors.
-
-If the rows have weights s_i, E_R is the sum of s_i over the rows with ``xi_i > 0``, and ``E_S =
-sum_i s_i xi_i``.
-
-In equation (25) of the paper, "arg max" is a misprint for "arg min": the text of the paper requires
-the nearest point of class 1 above a misclassified point of class 2. Among candidates with equal E_R
-and equal E_S, the largest margin rho is preferred, then the smallest |b|.
-
-References
-----------
-S. Abe: Improving generalization abilities of maximal average margin classifiers. ANNPR, LNCS 9896,
-2016.
+Candidates for the threshold -b are midpoints between neighbouring scores, the smaller of class 2
+(label -1) and the larger of class 1 (label +1); rho (20) is half their distance. As in the paper,
+no other threshold is considered, although one may have fewer errors. Ties in E_R and E_S are broken
+by the largest rho, then the smallest |b|. Row weights s_i are factors of the terms of E_R and E_S.
+In (25), "arg max" is a misprint for "arg min": the text asks for the nearest point of class 1 above
+a misclassified point of class 2.
 """
 
 from dataclasses import dataclass
@@ -43,9 +29,8 @@ from numpy.typing import NDArray
 TIE = 1e-12
 
 #: Two scores are considered equal if they differ by at most SCORE_RESOLUTION times the largest
-#: absolute score, or by at most RANGE_RESOLUTION times the range of the scores, since the scores of
-#: repeated rows differ by rounding errors. The second limit is for scores that are small sums of
-#: large terms, as in a kernel machine with a small ridge.
+#: absolute score, or RANGE_RESOLUTION times their range: scores of repeated rows differ by rounding
+#: errors. The second limit is for small sums of large terms, as with a small ridge.
 SCORE_RESOLUTION, RANGE_RESOLUTION = 1e-12, 1e-9
 
 
@@ -62,8 +47,7 @@ def best_multiple(margins: NDArray, penalties: NDArray, length: float) -> float:
     """
     order = np.argsort(-margins)[: int((margins > 0).sum())]
     # Entry j of `reached` is the sum of p_i m_i (penalty times margin) over the j rows with the
-    # largest margins. As the factor s increases, the losses of rows with large margins become zero
-    # before the losses of rows with small margins.
+    # largest margins, whose losses become zero first as the factor s increases.
     reached = np.append(0.0, np.cumsum((penalties * margins)[order]))
     rising = np.flatnonzero(length - penalties @ margins + reached >= 0)
     if not len(rising):
@@ -72,12 +56,12 @@ def best_multiple(margins: NDArray, penalties: NDArray, length: float) -> float:
 
 
 def best_bias(decision: NDArray, y: NDArray, weights: float | NDArray = 1.0) -> float:
-    """Return a bias b that minimises ``sum_i s_i max(0, 1 - y_i (decision_i + b))``.
+    """Return a bias b that minimises ``sum_i s_i max(0, 1 - y_i (decision_i + b))`` for weights
+    s_i.
 
-    `weights` are the weights s_i of the rows. The loss is a piecewise linear function of b. Below
-    the first kink, the slope of the loss is minus the total weight of the positive rows. At each
-    kink, the slope increases by the weight of one row. If the loss is minimal on an interval, the
-    midpoint is returned, which does not depend on the order of the classes.
+    The loss is piecewise linear in b: its first slope is minus the total weight of the positive
+    rows, and increases by the weight of a row at each kink. On an interval of minima, the midpoint
+    is returned, which does not depend on the order of the classes.
 
     Examples
     --------
@@ -159,9 +143,8 @@ def optimal_bias(
 def one_class_bias(scores: NDArray, y: NDArray, weights: NDArray | None = None) -> Bias:
     """Return a bias that assigns all rows to the class with the larger total weight.
 
-    The threshold is below or above all scores. Its distance from the nearest score is half the
-    range of the scores, or 1 if all scores are equal. If both classes have the same total weight,
-    class 1 is predicted, as for a decision value of zero.
+    The threshold is below or above all scores, at half their range, or at 1 if they are equal. At
+    equal weights class 1 is predicted, as for a decision value of zero.
     """
     own = np.ones(len(y), dtype=int) if weights is None else weights
     low, high = float(scores.min()), float(scores.max())

@@ -2,8 +2,8 @@
 
     min over w      a/2 ||w||^2 + c/2 var(w'z_1, ..., w'z_n) + sum_i loss_i(w'z_i)
 
-The vectors z_i are the mapped rows of a `BinaryProblem`. The variance is weighted by the row
-weights s_i, and is ``w'Sw`` with the covariance S of the vectors z_i.
+The variance is weighted by the row weights s_i, and is ``w'Sw`` for the covariance S of the mapped
+rows z_i.
 """
 
 from __future__ import annotations
@@ -51,17 +51,15 @@ def dual_bound(
 ) -> float:
     """Return a lower bound on ``y'u + min over v of (1/2 v'Mv - u'Zv)`` with ``M = a I + c S``.
 
-    The bound is a lower bound on the optimum if u is a feasible point of the dual. The rows of Z
-    are the vectors z_i, and the model contains weights w near the minimiser v. A dual objective
-    that is computed from an inverse of M may exceed the optimum, since the computed inverse may
-    lack directions of the feature space with small variance, and since its rounding errors grow
-    with the condition number of the Gram matrix. For every vector w with the residual ``r = Z'u -
-    Mw``, the expression is
+    For a dual feasible u, this is a lower bound on the optimum. A dual objective from an inverse of
+    M may exceed the optimum: the computed inverse may lack directions of small variance, and its
+    rounding errors grow with the condition number of the Gram matrix. For every w with the residual
+    ``r = Z'u - Mw``, the expression is
 
         y'u - u'Zw + 1/2 w'Mw - 1/2 r'M^-1 r
 
-    Since ``M >= a I``, replacing M^-1 by ``I / a`` gives a lower bound. For the weights w of the
-    model, the residual r is small. Rounding errors are bounded as in `PiecewiseQP.solution`.
+    Since ``M >= a I``, replacing M^-1 by ``I / a`` gives a lower bound; for the w of the model, r
+    is small. Rounding errors are bounded as in `PiecewiseQP.solution`.
     """
     X, w, coef, n = problem.X, model.w, model.coef, len(u)
     shares = np.full(n, 1 / n) if weights is None else weights / weights.sum()

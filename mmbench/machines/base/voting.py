@@ -1,9 +1,8 @@
 """One-vs-one classification: the order of the pairs of classes, votes, and tie rules.
 
-Votes are computed from the decision values of all pairs of classes. A tie rule selects one of
-several classes with most votes. A positive decision value of the pair of classes i < j is a vote
-for class j, as in scikit-learn for two classes. Arrays over pairs have shape (n_samples, n_pairs),
-and arrays over classes have shape (n_samples, n_classes).
+A positive decision value of the pair i < j is a vote for class j, as in scikit-learn for two
+classes. A tie rule selects one of the classes with most votes. Arrays over pairs have shape
+(n_samples, n_pairs), arrays over classes (n_samples, n_classes).
 """
 
 from itertools import combinations

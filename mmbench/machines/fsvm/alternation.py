@@ -1,10 +1,7 @@
-"""The alternating algorithm of the F-SVM for the hyperplanes and the matrix M.
+"""The alternating algorithm of the F-SVM: SVMs for a fixed matrix M, then an update of M (M-step).
 
-The algorithm alternates two steps: training the SVMs for a fixed matrix M, and an update of M for
-fixed hyperplanes (M-step). The columns of the matrix W are the normal vectors of the hyperplanes,
-one per pair of classes. The matrix S is the scatter matrix, and the penalty on ``tr(MS)`` is rho =
-1 (see `pair_svms`). An M-step decreases the following function of M, with eps = 0 for the variant
-"pg":
+The columns of W are the normal vectors of the pairs of classes, S is the scatter matrix, and rho =
+1 (see `pair_svms`). An M-step decreases the following function, with eps = 0 for the variant "pg":
 
     1/2 tr(M^{-1} (WW' + eps I)) + tr(MS),     S = diag(s)
 """
@@ -48,8 +45,8 @@ def gradient_steps(M: NDArray, W: NDArray, s: NDArray, max_steps: int = MAX_STEP
     """
     M, W = np.asfortranarray(M), np.asfortranarray(W)
     # A gradient step adds a positive semidefinite matrix to M, and subtracts the step size times S.
-    # The step sizes sum to at most t = FIRST_STEP / (1 - STEP_FACTOR). If all eigenvalues of
-    # ``M - t S`` exceed FLOOR, no gradient step needs the projection `above_floor`.
+    # The step sizes sum to at most t = FIRST_STEP / (1 - STEP_FACTOR). If all eigenvalues of ``M -
+    # t S`` exceed FLOOR, `above_floor` is never needed.
     far = _is_above_floor(M - np.diag(FIRST_STEP / (1 - STEP_FACTOR) * s))
     step, (value, image) = FIRST_STEP, _value_and_image(M, W, s)
     for _ in range(max_steps):
@@ -125,14 +122,11 @@ def alternate(
 ) -> JointSolution:
     """Alternate between SVMs and updates of M (M-steps), starting at ``M = S^{-1/2}`` (17).
 
-    `first` contains the rows of each pair of classes, semi-whitened (transformed for
-    ``M = S^{-1/2}``). The alternation ends after `rounds` rounds, or if the relative decrease of
-    the objective in a round is at most `decrease`. If eps is positive, an M-step computes
-    `closed_form_root`. If eps is 0, an M-step consists of gradient steps. `max_steps` is the
-    maximum number of iterations of the SVM solver per pair, summed over the rounds.
-
-    The status of the returned solution is the worst status of its SVMs. `JointSolution.state`
-    contains the dual variables of the first SVMs, trained with ``M = S^{-1/2}``.
+    `first` has the rows of each pair, transformed for this M. The alternation ends after `rounds`
+    rounds, or if a round decreases the objective by at most the relative amount `decrease`. An
+    M-step is `closed_form_root` if eps > 0, else gradient steps. `max_steps` limits the iterations
+    of the SVM solver per pair, over all rounds. The returned status is the worst of its SVMs;
+    `JointSolution.state` has the dual variables of the first SVMs.
     """
     route = "semi-whitened SVM" if not rounds else "closed M-steps" if eps else "gradient M-steps"
     few = max(len(pair.y) for pair in first) <= 2 * INTERIOR_ROWS
@@ -147,7 +141,7 @@ def alternate(
     bound = lower_bound(planes.q, planes.multipliers, rows.s)
     values = [_value(M, planes, rows.s, C, eps)]
     while len(values) <= rounds and planes.status is not Status.ITERATION_LIMIT:
-        if time_is_up():
+        if time_is_up(iterations=len(values), objective=values[-1]):
             break
         if iterations.max() >= MOST_STEPS:
             solver = "interior"
@@ -199,11 +193,10 @@ def _value(M: NDArray, planes: Hyperplanes, s: NDArray, C: float, eps: float) ->
 def lower_bound_eps(planes: Hyperplanes, s: NDArray, eps: float) -> float:
     """Return a lower bound on the optimum of the F-SVM with ``WW' + eps I`` in place of ``WW'``.
 
-    For dual variables a that satisfy the constraints in `lower_bound`, the dual objective is
-    ``sum a + sqrt(2 eps) tr((S - 1/2 QQ')^{1/2})``, with the matrix Q of `lower_bound`. The dual
-    objective is computed for several feasible multiples of the SVMs' dual variables, and the
-    largest value is returned. Smaller multiples than the largest feasible multiple may be better,
-    since the slope of the matrix square root is infinite on the boundary of the feasible set.
+    The dual objective is ``sum a + sqrt(2 eps) tr((S - 1/2 QQ')^{1/2})``, with a and Q as in
+    `lower_bound`. It is computed for several feasible multiples of the SVMs' dual variables. The
+    largest multiple need not be best, since the slope of the matrix square root is infinite on the
+    boundary.
     """
     size = float(np.linalg.norm(planes.q / np.sqrt(s)[:, None], 2))
     largest = min(1.0, np.sqrt(2.0) / max(size, 1e-300))

@@ -3,58 +3,35 @@
     min over M > 0, w, b   1/2 w'M^{-1}w + rho tr(MS) + C sum_i xi_i
     subject to             t_i (w'x_i + b) >= 1 - xi_i,  xi_i >= 0                           (12)
 
-The numbers t_i are the labels -1 and +1. The matrix S is the total scatter matrix divided by the
-number n of rows, or, with ``scatter="within"``, the matrix `within_scatter`. The matrix M is
-``A'A`` for the learned linear transformation A. The term ``tr(MS)`` replaces the squared radius of
-the smallest ball around the points A x_i. All one-vs-one pairs of classes share the matrix M. With
-a kernel, the features are the first components of kernel PCA.
+The labels t_i are -1 and +1, and ``M = A'A`` for the transformation A. S is the total scatter
+matrix divided by n, or the matrix `within_scatter`; tr(MS) replaces the squared radius of the
+smallest ball around the points A x_i. All pairs of classes share M. With a kernel, x_i are the
+first components of kernel PCA. With sample weights s_i, the penalty is ``C sum_i s_i xi_i``, and S
+and its mean are weighted; class weights change only the penalty, since all pairs share S.
 
-With sample weights s_i, the penalty on slack in (12) is ``C sum_i s_i xi_i``. The matrix S is then
-``sum_i s_i (x_i - m)(x_i - m)' / sum_i s_i``, where m is the weighted mean. Class weights change
-the penalties on slack but not the scatter matrix S, since all pairs of classes have the same S.
-
-After minimisation over M, problem (12) becomes the following problem with the optimal value F*:
+After minimisation over M, (12) has the optimal value
 
     F* = min over w, b   sqrt(2 rho) ||S^{1/2}w|| + C sum_i xi_i
 
-The problem with the optimal value F* is an SVM on whitened data, except that the norm is not
-squared. The optimal M is proportional to ``ww'``, and lies on the boundary of the cone of positive
-definite matrices. The optimal w and b depend on C and rho only through C / sqrt(rho). For several
-pairs of classes, the columns of a matrix W are the normal vectors. The norm in F* is then the
-nuclear norm ``||S^{1/2}W||_*``, which is the sum of the singular values.
+This is an SVM on whitened data with a norm that is not squared; for several pairs, it is the
+nuclear norm ``||S^{1/2}W||_*``. The optimal w and b depend only on C / sqrt(rho). The optimal M is
+proportional to ``ww'``, on the boundary of the cone of positive definite matrices. Algorithm 1 of
+the paper starts at ``M ~ S^{-1/2}`` (17), alternates between SVMs and gradient steps in M, and ends
+inside the cone; `Fit.gap` measures its distance from F*. Its result depends on rho even for a fixed
+C / sqrt(rho), so all variants are computed for rho = 1 (module `pair_svms`).
 
-The paper's algorithm 1 alternates between SVMs and gradient steps in M, and starts at the
-semi-whitening ``M ~ S^{-1/2}`` (17). Algorithm 1 ends at a matrix M inside the cone of positive
-definite matrices, but the optimal M lies on the boundary. After algorithm 1, `Fit.gap` is the
-relative gap between the last objective value and a lower bound on the optimal value F*. Even if
-``C / sqrt(rho)`` is fixed, the solution found by algorithm 1 depends on rho, because the step sizes
-of algorithm 1 do not scale with M. This implementation computes all variants for ``rho = 1``, and
-converts the solution to the parameter rho (see `mmbench.machines.fsvm.pair_svms`).
+    variant  Fit.route           when                   cost, for k components
+    semi     semi-whitened SVM   always                 one SVM per pair
+    pg       gradient M-steps    default                per round (`rounds`) one SVM per pair, and
+                                                        at most 50 steps of k^3
+    eps      closed M-steps      WW' + eps I for WW'    per round one SVM per pair, and k^3
+    opt      secant              one pair               4 to 10 SVMs with warm starts
+    opt      ADMM                several pairs          up to 500 rounds of SVMs with warm starts
+    opt      reference           solver="reference"     one cone program
 
-The following table lists the variants and the routes (`Fit.route`). An SVM without a warm start is
-solved by sequential minimal optimisation (SMO). If there are more than 1000 rows (2000 in a grid
-search) and more than 4 rows per principal component, an interior-point method is used.
-`benchmarks/peers.py` compares the CPU times of `FSVM` and `SVM`.
-
-======= =================== ================================ ======================================
-variant route               when                             cost
-======= =================== ================================ ======================================
-semi    "semi-whitened SVM" always                           one SVM per pair
-pg      "gradient M-steps"  default; at most `rounds` rounds per round one SVM per pair and at most
-                                                             50 steps of k^3 for k components
-eps     "closed M-steps"    WW' + eps I in place of WW',     per round one SVM per pair and one
-                            optimum inside the cone          eigendecomposition, k^3
-opt     "secant"            one pair of classes              4 to 10 SVMs on whitened rows, with
-                                                             warm starts
-opt     "ADMM"              several pairs                    up to 500 rounds of warm-started SVMs
-opt     "reference"         ``solver="reference"``           one cone program, semidefinite for
-                                                             several pairs
-======= =================== ================================ ======================================
-
-With a kernel, the CPU time of the variant "pg" grows like n^3, because the number of principal
-components grows with the number n of rows. At 2000 rows (50 normally distributed features, rbf,
-gamma = 0.02), the updates of M (M-steps) of "pg" take 40 % of the time, the SVMs 21 %, the
-eigendecomposition 14 %, and all other computations 25 %.
+An SVM without a warm start is solved by SMO, or by an interior-point method if there are more than
+1000 rows (2000 in a grid search) and more than 4 rows per component. `benchmarks/peers.py` compares
+the CPU times of `FSVM` and `SVM`; with a kernel, they grow like n^3 for "pg".
 
 References
 ----------
@@ -107,9 +84,8 @@ KERNEL_SHARE = 0.9
 #: Tolerance of the relative duality gap in the alternating direction method of multipliers (ADMM),
 #: as a multiple of `tol`.
 SHARED_GAP_TOLERANCE_FACTOR = 10
-#: If no pair of classes has more than FEW_ROWS rows, `tol` is multiplied by FEW_ROWS_FACTOR outside
-#: a grid search. With this tolerance, training with one row of weight 2 and training with two equal
-#: rows give decision values that agree to seven digits.
+#: If no pair has more than FEW_ROWS rows, `tol` is multiplied by this factor outside a grid search,
+#: so that a row of weight 2 and two equal rows give decision values that agree to seven digits.
 FEW_ROWS_FACTOR = 1e-3
 #: The ratio C / sqrt(rho) must lie between 1 / LARGEST_RATIO and LARGEST_RATIO. For other ratios,
 #: products and powers of C / sqrt(rho) may overflow or underflow.

@@ -1,27 +1,20 @@
 """The optimum of the F-SVM, computed by SVMs on whitened rows.
 
-All arrays are for the problem with rho = 1, in coordinates in which the scatter matrix S is
-diagonal. The columns of W are the normal vectors, one per pair of classes, and ``V = S^{1/2}W``.
-After minimisation over M, the objective (12) of the F-SVM is the function F*:
+For rho = 1 and diagonal S, let W have one normal vector per pair as its columns, and
+``V = S^{1/2}W``. After minimisation over M, the objective (12) is
 
     F*(V, b) = sqrt(2) ||V||_* + C sum xi,    ||V||_* = sum of the singular values of V
 
-One pair (`solve_pair`). For one pair of classes, F* is the objective of an SVM on whitened rows,
-except that the norm is not squared. Let v(C') be the normal vector of the ordinary SVM on whitened
-rows, with the squared norm and the penalty C' on slack. The minimiser of F* is v(C') for the
-penalty C' that satisfies ``C' = C ||v(C')|| / sqrt(2)``. If no C' satisfies this equation, w = 0 is
-optimal. The norm of v(C') increases with C'. The equation is solved by secant steps in a bracket.
-The training of each SVM starts from the solution for the previous C'.
+`solve_pair`, one pair of classes. Let v(C') be the normal vector of the ordinary SVM on whitened
+rows, with the squared norm and the penalty C'. The minimiser of F* is v(C') for
+``C' = C ||v(C')|| / sqrt(2)``, found by secant steps in a bracket; if there is no such C', w = 0 is
+optimal.
 
-Several pairs (`solve_pairs`). The alternating direction method of multipliers (ADMM) minimises the
-slack term of F* over a matrix U and the norm term over V, under the constraint ``U = V``. Each
-column of U is the solution of an SVM on whitened rows, with a quadratic penalty on the distance to
-the corresponding column of ``V - D``. The matrix D contains the multipliers of ``U = V``. The
-matrix V is computed by shrinking the singular values of ``U + D``. The Gram matrices of the
-whitened rows are computed once for all rounds, and the training of each SVM starts from the
-solution of the previous round. An alternation between M and W, with the paper's gradient steps or
-with closed-form updates of M for a decreasing eps, takes hundreds of times as long as ADMM to reach
-the same gap.
+`solve_pairs`, several pairs. The alternating direction method of multipliers (ADMM) minimises the
+slack term over U and the norm term over V, subject to ``U = V`` with the multipliers D. A column of
+U is an SVM on whitened rows with a quadratic penalty on the distance to ``V - D``; V shrinks the
+singular values of ``U + D``. Gram matrices are computed once, and each SVM starts from the last
+round. Alternating between M and W instead takes hundreds of times as long to the same gap.
 
 References
 ----------
@@ -65,9 +58,8 @@ MAX_ROUNDS, RELAXATION, ROUNDS_PER_PENALTY = 500, 1.6, 5
 #: tolerance of the SVMs' KKT conditions is multiplied by TIGHTENING_FACTOR.
 TIGHTENING_FACTOR = 1 / 8
 
-#: An update multiplies the ADMM penalty by the factor sqrt(primal residual / dual residual). If the
-#: factor lies between 1 / SMALLEST_PENALTY_CHANGE and SMALLEST_PENALTY_CHANGE, the penalty is not
-#: changed. The factor is at most LARGEST_PENALTY_CHANGE and at least 1 / LARGEST_PENALTY_CHANGE.
+#: An update multiplies the ADMM penalty by sqrt(primal residual / dual residual), within a factor
+#: of LARGEST_PENALTY_CHANGE, unless it lies within a factor of SMALLEST_PENALTY_CHANGE from 1.
 SMALLEST_PENALTY_CHANGE, LARGEST_PENALTY_CHANGE = 2.0, 5.0
 
 

@@ -1,22 +1,14 @@
 """The SVMs of all pairs of classes for one matrix M, and lower bounds on the F-SVM's optimum.
 
-All arrays are for the problem with rho = 1, in principal component coordinates (`Spectrum`). In
-these coordinates, the scatter matrix S is diagonal. The substitution ``M = N / sqrt(rho)`` reduces
-the problem for any rho to rho = 1:
+Arrays are in principal component coordinates (`Spectrum`), in which S is diagonal. The substitution
+``M = N / sqrt(rho)`` reduces any rho to rho = 1:
 
     1/2 w'M^{-1}w + rho tr(MS) + C sum xi
         =  sqrt(rho) (1/2 w'N^{-1}w + tr(NS) + C / sqrt(rho) sum xi)
 
-The optimal value of the F-SVM, divided by sqrt(rho), depends only on C / sqrt(rho). All variants
-are computed for rho = 1, so that a grid over C and rho needs one training per value of C /
-sqrt(rho).
-
-In the paper's algorithm 1, the step sizes and the lower bound on eigenvalues apply to M. Therefore,
-the ratio objective / sqrt(rho) found by algorithm 1 depends on rho, even for a fixed C / sqrt(rho).
-For example, on the standardised data set Heart with C / sqrt(rho) = 0.1, the paper's algorithm 1
-ends with objective / sqrt(rho) = 23.7, 17.3 and 16.4 for rho = 2^-8, 1 and 2^4; the optimal value
-of this ratio is 12.7. In this implementation, the step sizes and the lower bound on eigenvalues
-apply to ``N = sqrt(rho) M``, and the ratio does not depend on rho.
+A grid over C and rho thus needs one training per value of C / sqrt(rho). The step sizes and the
+lower bound on eigenvalues apply to N. In the paper they apply to M, so that the result of algorithm
+1 divided by sqrt(rho) depends on rho (figures in docs/machines/fsvm.md).
 """
 
 from collections.abc import Iterator, Sequence
@@ -39,14 +31,13 @@ from mmbench.solvers.svm_dual.smo import solve_smo, solve_to_gap
 #: the solution need to be correct.
 SEARCH_TOL = 1e-4
 
-#: The interior-point method is used for pairs of classes with more than INTERIOR_ROWS rows (twice
-#: as many in a grid search), and at least ROWS_PER_FEATURE rows per principal component. On 4000
-#: rows, it is 3 times (data set LFW) and 30 times (data set Ringnorm) as fast as SMO.
+#: The interior-point method is used for pairs with more than INTERIOR_ROWS rows (twice as many in a
+#: grid search) and ROWS_PER_FEATURE rows per component. On 4000 rows, it is 3 (LFW) and 30 times
+#: (Ringnorm) as fast as SMO.
 INTERIOR_ROWS = 1000
 
-#: The interior-point method is also used if SMO does not converge within MOST_STEPS steps, or, if
-#: there are at least INTERIOR_ROWS / 2 rows and the tolerance is below SEARCH_TOL, within
-#: STEPS_PER_ROW steps per row.
+#: The interior-point method also replaces SMO after MOST_STEPS steps or, with at least
+#: INTERIOR_ROWS / 2 rows and a tolerance below SEARCH_TOL, after STEPS_PER_ROW steps per row.
 STEPS_PER_ROW, MOST_STEPS = 10, 2_000_000
 
 
@@ -257,15 +248,11 @@ def majority(rows: JointRows, C: float) -> tuple[float, NDArray, NDArray]:
 def lower_bound(Q: NDArray, total: float, s: NDArray) -> float:
     """Return a lower bound on the optimum of the F-SVM: a dual objective value.
 
-    The dual problem of the F-SVM is
-
         max sum a   subject to   0 <= a <= C,  sum_i a_i t_i = 0,  ||S^{-1/2} Q|| <= sqrt(2)
 
-    The matrix Q has one column ``q = sum_i a_i t_i z_i`` per pair of classes, and
-    ``||S^{-1/2} Q||`` is the spectral norm. Dual variables a of SVMs with penalty C satisfy
-    ``0 <= a <= C`` and ``sum_i a_i t_i = 0``. The dual variables a are multiplied by a factor of at
-    most 1, and then also satisfy the constraint ``||S^{-1/2} Q|| <= sqrt(2)``. `total` is the sum
-    of all dual variables a_i of the SVMs.
+    Q has one column ``q = sum_i a_i t_i z_i`` per pair of classes, and the norm is the spectral
+    norm. The dual variables of SVMs with penalty C satisfy the first two constraints; a factor of
+    at most 1 makes them satisfy the third. `total` is the sum of all a_i.
     """
     scaled = Q / np.sqrt(s)[:, None]
     # the norm of a single column needs no SVD
@@ -278,12 +265,11 @@ def constant_if_unresolved(
 ) -> JointSolution:
     """Set w = 0 for each pair of classes whose decision values are constant up to the tolerance.
 
-    The tolerance is at most ``UNRESOLVED_TOLERANCES * tol``, and is smaller if the dual variables
-    are small. If the decision values of a pair are constant up to the tolerance, the terms of
-    ``w = M sum_i u_i z_i`` cancel, and the direction of w is arbitrary (see
-    `PiecewiseQP.constant_if_unresolved`). If w = 0 would increase the objective by more than the
-    gap tolerance, `found` is returned unchanged. For the variant "opt", `eps` is None, because
-    `found.value` is the objective after minimisation over M.
+    The terms of ``w = M sum_i u_i z_i`` then cancel, and the direction of w is arbitrary (see
+    `PiecewiseQP.constant_if_unresolved`). The tolerance is ``UNRESOLVED_TOLERANCES * tol``, or
+    smaller if the dual variables are small. If w = 0 would increase the objective by more than the
+    gap tolerance, `found` is returned. For "opt", `eps` is None, since `found.value` is minimised
+    over M.
     """
     W, b, slack = found.W.copy(), found.b.copy(), 0.0
     for p, ((index, y), weights) in enumerate(zip(rows.pairs, rows.weights, strict=True)):

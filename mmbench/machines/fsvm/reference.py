@@ -2,10 +2,8 @@
 
     min  sqrt(2) g + C sum xi    subject to   t_i (q_i'v_p + b_p) >= 1 - xi_i,  xi >= 0
 
-The rows q_i are whitened, the labels t_i are -1 and +1, and v_p is the normal vector of the pair p
-of classes. For one pair, a second-order cone constraint ensures that g is at least the norm of v.
-For several pairs, a semidefinite constraint ensures that g is at least the sum of the singular
-values of the matrix V with the columns v_p:
+The rows q_i are whitened, and v_p is the normal vector of the pair p of classes. For one pair, g is
+at least the norm of v. For several, g is at least the sum of the singular values of V = (v_p):
 
     g = (tr P + tr R) / 2,    [[P, V], [V', R]] positive semidefinite
 """

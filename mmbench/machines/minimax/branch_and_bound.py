@@ -20,14 +20,12 @@ def minimise(
 ) -> tuple[Any, float]:
     """Minimise a function of one variable on an interval; return the best point and a lower bound.
 
-    `evaluate(x)` returns an object with the attributes `at` (the argument x) and `value` (the
-    function value at x). `lower` takes two such objects and returns a lower bound on the function
-    between the two arguments x. `ends` contains at least two results of `evaluate` in ascending
-    order of x; the first and the last x are the ends of the interval.
+    `evaluate(x)` returns a point with the argument `at` and the function value `value`; `lower` is
+    a lower bound on the function between two points. `ends` has at least two points in ascending
+    order, from one end of the interval to the other.
 
-    The search ends if the relative gap between the smallest computed value and the lower bound is
-    at most `tol`, or after `max_points` evaluations. The search also ends if the subinterval [l, u]
-    with the smallest lower bound has a width u - l of at most ``narrowest * u``.
+    The search ends if the relative gap is at most `tol`, after `max_points` evaluations, or if the
+    subinterval [l, u] with the smallest bound has a width of at most ``narrowest * u``.
     """
     order, best = count(), min(ends, key=lambda point: point.value)
     heap = [(lower(left, right), next(order), left, right) for left, right in pairwise(ends)]

@@ -1,11 +1,7 @@
 """Coordinates of the training rows in which both class covariances are diagonal.
 
-LDA, MPM, MEMPM and M4 depend on the rows z_i only through the projections w'z_i and the class
-spreads ``||Sx^{1/2}w||`` and ``||Sy^{1/2}w||``, with the class covariances Sx and Sy. If both
-covariances are diagonal in k coordinates, a spread is computed in O(k) operations. In these
-coordinates, every machine, with or without a kernel, is a linear machine for n rows of k features.
-The coordinates are computed once per training set, kernel and ridge, and are used for all values of
-C.
+In these k coordinates, a class spread takes O(k) operations, and every machine is linear, with or
+without a kernel. They are computed once per training set, kernel and ridge, for all values of C.
 """
 
 from __future__ import annotations
@@ -125,15 +121,13 @@ def diagonalise(
 ) -> tuple[DiagonalData, NDArray]:
     """Transform rows to coordinates in which both class covariances are diagonal and sum to I.
 
-    Let Sx and Sy be the class covariances with their ridges, and L the Cholesky factor of
-    ``Sx + Sy = L L'``. The rows F are replaced by ``F L^-T``. The new class covariances, with
-    ridges, are A and ``I - A``. Both covariances are diagonal in the coordinates of the
+    With the Cholesky factor L of the class covariances with ridges, ``Sx + Sy = L L'``, the rows F
+    are replaced by ``F L^-T``. The new covariances are A and ``I - A``, diagonal in the
     eigenvectors of A.
 
-    The mean of `rows` must be zero. The rows of `carry` are transformed by the same linear map as
-    `rows`. If `total_only` is true, only the sum of the class covariances is correct: no
-    eigenvectors are computed, and I/2 is returned for both class covariances. The peak memory is
-    four arrays of the size of `rows`, including `rows`.
+    The mean of `rows` must be zero. `carry` is transformed like `rows`. With `total_only`, no
+    eigenvectors are computed, and I/2 is returned for both covariances. The peak memory is four
+    arrays of the size of `rows`, including `rows`.
     """
     sides = _sides(y, weights)
 
@@ -167,15 +161,15 @@ def diagonalise(
     if total_only:
         half = np.full(rows.shape[1], 0.5)
         return data(half, half), carry
-    # Let cov_x and cov_y be the class covariances of F L^-T without the ridge. The matrix A is
-    # cov_x + ridge_x L^-1 L^-T. The product L^-1 L^-T is computed from the identity cov_x + cov_y +
-    # (ridge_x + ridge_y) L^-1 L^-T = I.
+    # With the class covariances cov_x and cov_y of F L^-T without the ridge, A is cov_x + ridge_x
+    # L^-1 L^-T. The product L^-1 L^-T follows from cov_x + cov_y + (ridge_x + ridge_y) L^-1 L^-T =
+    # I.
     share = ridge_x / both if both else 0.5
     matrix = np.zeros((rows.shape[1], rows.shape[1]), order="F")
     matrix[np.diag_indices_from(matrix)] = share
     for side, factor in zip(sides, (1.0 - share, -share), strict=True):
         matrix = _add_covariance(matrix, rows, side, factor)
-    check_time(9.0 * len(matrix) ** 3)
+    check_time(4.0 * len(matrix) ** 3 + float(rows.shape[0]) * len(matrix) ** 2)
     values, vectors = eigh(matrix, driver="evr", overwrite_a=True, check_finite=False)
     del matrix
     rows, carry = _changed(rows, lambda part: part @ vectors), carry @ vectors
@@ -279,10 +273,8 @@ class LinearCoordinates:
 class KernelCoordinates:
     """Coordinates for a nonlinear kernel: a pivoted Cholesky factor F of the Gram matrix K = F F'.
 
-    The pivoted Cholesky factorization stops at the numerical rank of K. A direction w is converted
-    to kernel coefficients ``a = K_pp^-1 (F w)_p`` of the pivot rows p. The coefficients of all
-    other rows are zero. The kernel coefficients a and the direction w give equal decision values,
-    ``K a = F w``.
+    The factorization stops at the numerical rank of K. A direction w has the kernel coefficients
+    ``a = K_pp^-1 (F w)_p`` of the pivot rows p, and zeros elsewhere, so that ``K a = F w``.
     """
 
     def __init__(self, problem: BinaryProblem):
@@ -337,7 +329,7 @@ def pivoted_cholesky(gram: NDArray) -> tuple[NDArray, NDArray]:
     array([2, 0], dtype=int32)
     """
     # the transpose converts a symmetric matrix to column-major order without a copy
-    check_time(len(gram) ** 3 / 3)
+    check_time(len(gram) ** 3 / 4)
     triangle, order, rank, _ = lapack.dpstrf(gram.T, lower=1, overwrite_a=1)
     factor = np.empty((len(gram), rank))
     factor[order - 1] = np.tril(triangle[:, :rank])

@@ -1,54 +1,25 @@
 """Base classes of LDA, MPM, MEMPM and M4, the machines that use class means and covariances.
 
-The covariance Sc of class c is estimated with the factor 1/n_c, where n_c is the number of rows of
-the class. A ridge, a multiple of the identity matrix I, is added to each covariance Sc:
+The covariance Sc of class c has the factor 1/n_c, where n_c is the size of the class, and a ridge:
 
     linear kernel   Sc + ridge tr(Sc)/d I,   for d features
     other kernels   Sc + ridge tr(K)/n I,    for the kernel matrix K = F F' of n rows
 
-With a nonlinear kernel, the rows of the matrix F are the coordinates of the training rows, and Sc
-is a covariance of these coordinates. Coordinates in which both class covariances are diagonal are
-called diagonal coordinates. With ``scatter="sum"``, the covariance with ridge of class c is
-multiplied by n_c. The spread of class c along a direction w is ``sqrt(w'Sc w)``, where Sc includes
-the ridge and, with ``scatter="sum"``, the factor n_c. Without a ridge and without the factor n_c,
-the spread of a class is the standard deviation of the decision values of its rows. The rows of a
-class without spread along w, for example a class of one row, would lie on the decision boundary of
-MPM, MEMPM and M4. Therefore these machines move the decision boundary towards the other class, by
-5e-7 times the distance of the projected class means.
+With a kernel, Sc is the covariance of the rows of F. With ``scatter="sum"``, the sum is multiplied
+by n_c. The spread of class c along w is ``sqrt(w'Sc w)``, including ridge and factor.
 
-Kernel machines need a ridge. If the rows are linearly independent in feature space, two parallel
-hyperplanes exist: one contains all rows of the positive class, and the other contains all rows of
-the negative class. Therefore, without a ridge, both classes have zero spread along the normal
-vector of the hyperplanes, and the margin relative to the spreads is infinite. The M4 paper includes
-the ridge in Proposition 1, but omits it in the kernelization theorem. This package follows
-Proposition 1.
+Kernel machines need a ridge: if the rows are linearly independent in feature space, the classes lie
+in two parallel hyperplanes, and both spreads are zero along the normal vector. The M4 paper has the
+ridge in Proposition 1, but not in its theorem on kernels.
 
-The robust MPM, MEMPM and M4 allow for errors of the estimated means and covariances. They guarantee
-an accuracy for all class distributions with a covariance S and a mean m in the sets
+MPM, MEMPM and M4 guarantee an accuracy of ``k^2/(1 + k^2)`` for a class with the spread s, where k
+is ``±(w'mc + b)/s - robust_mean``, or 0 if k is negative. The derivation is in
+docs/machines/minimax.md. A class without spread would lie on their boundary, which therefore moves
+towards the other class by 5e-7 times the distance of the projected means.
 
-    ||S - Sc||_F <= r,    (m - mc)'S^-1 (m - mc) <= nu^2
-
-The radius r is ``robust_covariance tr(Sc)/d`` or ``robust_covariance tr(K)/n``, and nu is
-`robust_mean`. Over the first set, the largest w'S w is ``w'Sc w + r w'w``, so r acts as a ridge.
-Over the second set, the smallest distance of a mean from the decision boundary is smaller by nu
-times the spread. Therefore each class with the spread s is classified correctly with a probability
-of at least ``k^2/(1 + k^2)``, where k is ``(w'mc + b)/s - nu`` for the positive class and
-``-(w'mc + b)/s - nu`` for the negative class. If k is negative, the probability may be 0. The
-margin constraints of the M4 contain training rows, which are known, and no class means. Therefore
-nu changes only the guaranteed accuracy of the M4. The robust MPM is from the MPM paper.
-
-If row weights are given, the class means and the class covariances are weighted, n_c is the total
-weight of class c, and the weighted mean of the diagonal of K replaces ``tr(K)/n``. Class weights
-cancel in the class means and covariances. Class weights are costs of training errors in the LDA,
-and weights of the slacks in the M4.
-
-References
-----------
-K. Huang, H. Yang, I. King, M. Lyu: Maxi-min margin machine: learning large margin classifiers
-locally and globally. IEEE Trans. Neural Networks 19(2), 2008.
-
-G. Lanckriet, L. El Ghaoui, C. Bhattacharyya, M. Jordan: A robust minimax approach to
-classification. JMLR 3, 2002.
+With row weights, means and covariances are weighted, n_c is the total weight of the class, and the
+weighted mean of the diagonal of K replaces ``tr(K)/n``. Class weights cancel in both; they are
+costs of errors in the LDA, and weights of slacks in the M4.
 """
 
 import time
@@ -79,14 +50,12 @@ from mmbench.machines.minimax.spread import GramSpread, spreads, worst_case_accu
 from mmbench.memory import TrainingSize
 from mmbench.solvers.result import Result
 
-#: The rank of the kernel matrix is computed for a sample of at most RANK_ROWS training rows. If the
-#: rank is at most LOW_RANK_SHARE times the number of sampled rows, the kernel matrix of all rows is
-#: treated as low-rank.
+#: The kernel matrix is treated as low-rank if the matrix of a sample of at most RANK_ROWS rows has
+#: a rank of at most LOW_RANK_SHARE times the number of these rows.
 RANK_ROWS, LOW_RANK_SHARE = 1000, 0.5
 
-#: Smallest relative ridge for training on the kernel matrix (route "gram"). Rounding errors of the
-#: kernel matrix may exceed a smaller ridge. Machines with a smaller ridge are trained in
-#: coordinates in which both class covariances are diagonal.
+#: Smallest relative ridge for training on the kernel matrix (route "gram"), whose rounding errors
+#: may exceed a smaller ridge. Below, machines are trained in diagonal coordinates.
 LEAST_GRAM_RIDGE = 1e-8
 
 #: In the feature space of the kernel, two class means are treated as equal if their squared
@@ -247,16 +216,11 @@ class WorstCaseMachine(CovarianceMachine):
 class SpreadMachine(WorstCaseMachine):
     """Base class of MPM and M4, the machines that may also be trained on the kernel matrix.
 
-    Linear machines are trained in coordinates in which both class covariances are diagonal
-    (diagonal coordinates). Kernel machines are trained in diagonal coordinates or on the kernel
-    matrix. If the kernel matrix has a low rank, diagonal coordinates are computed in negligible
-    time. If the kernel matrix has full rank, the computation of diagonal coordinates takes ten
-    times as long as a Cholesky factorization of the matrix.
-
-    Training on the kernel matrix requires ``scatter="mean"``, unit row weights, and a ridge of at
-    least LEAST_GRAM_RIDGE. If these conditions hold, solver "gram" always trains on the kernel
-    matrix, and solver "auto" trains on the kernel matrix unless the matrix has a low rank.
-    `benchmarks/peers.py` measures how the training time grows with the number of rows.
+    Linear machines are trained in coordinates in which both class covariances are diagonal. They
+    take negligible time at a low rank of the kernel matrix, and ten times as long as a Cholesky
+    factor of the matrix at full rank (`benchmarks/peers.py`). Therefore "auto" trains on a kernel
+    matrix of high rank, and "gram" on any, if ``scatter="mean"``, row weights are 1, and the ridge
+    is at least LEAST_GRAM_RIDGE.
 
     A subclass implements `solve` and `solve_gram`.
     """

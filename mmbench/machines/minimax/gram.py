@@ -2,28 +2,19 @@
 
     min over w, b   sx + sy + C sum_i max(0, 1 - y_i (w'z_i + b)),     w = F'c,  K = F F'
 
-The numbers sx and sy are the class spreads along w. The rows z_i have the labels y_i. Let S be the
-matrix ``Sx/theta + Sy/(1 - theta)`` for ``theta = 1/2``, with the class covariances Sx and Sy.
-Products with S^-1 are computed from a Cholesky factorization (`GramSpread`). The same factorization
-is used for all values of C. Let ``F'g`` be the gradient of sx + sy at the current w. Each iteration
-solves the problem
+Let ``S = 2 Sx + 2 Sy`` with the class covariances, and ``F'g`` the gradient of sx + sy at w. One
+Cholesky factor gives all products with S^-1 (`GramSpread`). Each iteration solves
 
     min over v, b   g'F (v - w) + 1/(2 s) (v - w)'S(v - w) + C sum_i max(0, 1 - y_i (v'z_i + b))
 
-This problem is an SVM with the kernel matrix ``s F S^-1 F'``, where s is a step size. The
-multipliers u of the SVM determine the solution ``v = w + s S^-1 F'(u - g)``. If the solution of the
-SVM is v = w, then ``F'u = F'g``, and w is optimal for the M4.
+This is an SVM with the kernel matrix ``s F S^-1 F'``, whose multipliers u give the solution
+``v = w + s S^-1 F'(u - g)``. If v = w, then ``F'u = F'g``, and w is optimal.
 
-The step size s is the harmonic mean of ``2 sx`` and ``2 sy``. With this step size, an iteration
-multiplies the error of w along any direction by a factor of at least -1. Therefore the iterates may
-oscillate around the solution, but the oscillation does not grow. Along the multiples of w, the sum
-sx + sy is a linear function, but the SVM approximates the sum by a quadratic function. Therefore
-each iteration ends with a line search over the multiples of the SVM solution v.
-
-The SVM is restricted to a working set of rows. The multipliers of rows outside the working set are
-zero. After each iteration, the rows with the largest margin violations are added to the working
-set. Every iteration gives an upper and a lower bound on the optimal value of the M4. Both bounds
-are computed from the kernel matrix K, independently of the factorization.
+The step size s is the harmonic mean of ``2 sx`` and ``2 sy``. It multiplies no component of the
+error by less than -1, so oscillations of the iterates do not grow. On the multiples of w, sx + sy
+is linear and its approximation quadratic; therefore a line search over the multiples of v ends each
+iteration. The SVM is restricted to a working set, which grows by the rows with the largest margin
+violations. Upper and lower bounds are computed from K alone, independently of the factorization.
 """
 
 from collections.abc import Sequence
@@ -32,7 +23,7 @@ from dataclasses import replace
 import numpy as np
 from numpy.typing import NDArray
 
-from mmbench.allowance import time_is_up
+from mmbench.allowance import no_time_for, time_is_up
 from mmbench.machines.base.threshold import balanced, best_bias
 from mmbench.machines.minimax.margin_problem import MarginProblem, MarginSolution, along
 from mmbench.machines.minimax.spread import Direction, GramSpread
@@ -61,9 +52,8 @@ DIAGONAL_SHIFT = {np.float32: 1e-6, np.float64: 1e-13}
 
 MAX_ROUNDS = 200
 
-#: The iteration ends if the relative gap has not been halved in STALLED_ROUNDS iterations. With a
-#: small ridge or a large C, rounding errors of the factorization stop the progress. The caller then
-#: solves the problem in diagonal coordinates, which takes less time than more iterations.
+#: The iteration ends if the relative gap is not halved in STALLED_ROUNDS iterations, because of
+#: rounding errors with a small ridge or a large C. Diagonal coordinates then take less time.
 STALLED_ROUNDS = 10
 
 
@@ -72,11 +62,9 @@ def solve_gram(
 ) -> list[tuple[NDArray, MarginProblem, MarginSolution]]:
     """Train one soft-margin M4 per value of C, in ascending order, to the relative gap `tol`.
 
-    The iteration for the first C starts from the solution of the MPM. The iteration for each
-    further C starts from the solution for the previous C. For each C, three objects are returned:
-    the coefficients c of a direction ``w = F'c``, the M4 problem restricted to the multiples of w,
-    and the solution of this problem. The `bound` of the solution is a lower bound for all
-    directions, not only for the multiples of w.
+    The first iteration starts from the MPM, later ones from the previous C. For each C, three
+    objects are returned: the coefficients c of ``w = F'c``, the M4 problem restricted to the
+    multiples of w, and its solution, whose `bound` holds for all directions.
     """
     state, out = None, []
     for C in penalties:
@@ -91,7 +79,7 @@ def solve_gram(
             stalled = len(gaps) > STALLED_ROUNDS and gaps[-1] > 0.5 * gaps[-1 - STALLED_ROUNDS]
             # decision values may overflow if kernel values differ by many orders of magnitude
             ended = stalled or not np.isfinite(state.decision).all()
-            if ended or state.best.closed(tol) or time_is_up():
+            if ended or state.best.closed(tol) or time_is_up(iterations=len(gaps), gap=gaps[-1]):
                 break
         out.append((state.best_c, state.best_line, replace(state.best, route="gram")))
     return out
@@ -137,10 +125,9 @@ class _Iteration:
         y = self.y
         margins = y * (self.decision + best_bias(self.decision, y))
         order = np.argsort(margins, kind="stable")
-        # The optimal multipliers of the rows are at most C, and the multipliers sum to the optimal
-        # value of the M4. Therefore at least (optimal value / C) rows have non-zero multipliers.
-        # With fewer rows in the working set, the SVM may have the solution w = 0, and many more
-        # iterations are needed.
+        # The optimal multipliers are at most C and sum to the optimal value of the M4, so that at
+        # least (optimal value / C) rows have one. With fewer rows in the working set, the SVM may
+        # have the solution w = 0, and many more iterations are needed.
         line = self._along(c, self.decision)
         value = line.value(*line.tuned(np.ones(1)))
         first = order[: max(FIRST_ROWS, int(FIRST_ROWS_SHARE * len(y)), int(value / C))]
@@ -197,7 +184,9 @@ class _Iteration:
         margins[rows] = np.inf
         violated = np.flatnonzero(margins < 1.0 - MARGIN_TOLERANCE)
         most = max(ADDED_ROWS, int(ADDED_ROWS_SHARE * len(rows)))
-        if len(violated):
+        added = min(most, len(violated))
+        operations = len(y) * added * (0.5 * len(y) + len(rows) + added)
+        if added and not no_time_for(operations * self.working.columns.itemsize / 8):
             self.working.add(violated[np.argsort(margins[violated], kind="stable")[:most]])
 
     def _update_best(self) -> None:

@@ -2,29 +2,18 @@
 
     max over w != 0   w'(xm - ym) / sqrt(w'(Sx + Sy)w),      w = (Sx + Sy)^-1 (xm - ym)
 
-The vectors xm and ym are the means of the positive and the negative class, and Sx and Sy are the
-covariances of these classes. The LDA criterion does not depend on the intercept b. The parameter
-`bias` selects the intercept b: either the decision boundary contains the midpoint between the class
-means, or b minimises the training errors.
-
-If `sample_weight` is given, the means, the covariances and the training errors are weighted. The
-class weights c_x and c_y are costs of training errors, and change only the intercept b. If b
-minimises the training errors, the cost of an error is the row weight times the class weight. With
-``bias="midpoint"``, the class weights shift the intercept b by the amount
+The classes have the means xm and ym and the covariances Sx and Sy. The criterion leaves the
+intercept b to the parameter `bias`: the midpoint of the means, or the fewest training errors. Class
+weights c_x and c_y are costs of errors. They shift the midpoint rule by
 
     v log(c_x / c_y),      v = w'(Sx + Sy)w / 2,      w'(xm - ym) = 1
 
-With the shifted intercept b, the LDA is the Bayes rule for normal distributions with equal class
-probabilities, the common covariance (Sx + Sy)/2, and the costs c_x and c_y. With
-``class_weight="balanced"`` the intercept b is not shifted: balanced class weights stand for equal
-class probabilities, and the midpoint is the Bayes rule for equal class probabilities.
+This is the Bayes rule for normal distributions with equal probabilities and the covariance (Sx +
+Sy)/2. Balanced weights stand for equal probabilities, and do not shift b.
 
-`Fit.route` names the algorithm. Numbers of operations are for n rows and k coordinates in which
-both class covariances are diagonal:
-
-    closed form   ``solver="auto"``, in O(n k^2); every solver if the class means are equal, or
-                  differ along a direction of zero variance in both classes
-    cone program  all other solvers, one cone program with k + 2 variables
+    Fit.route      when                               cost for n rows in k coordinates
+    closed form    "auto", equal means, no variance   n k^2
+    cone program   other solvers                      one cone program of k + 2 variables
 
 References
 ----------

@@ -3,72 +3,44 @@
     max over rho, w, b   rho    subject to   w'x_i + b >= rho sx,   -(w'y_j + b) >= rho sy   (1)-(3)
     sx = sqrt(w'Sx w),  sy = sqrt(w'Sy w)
 
-The rows x_i of the positive class have the mean xm and the covariance Sx, and the rows y_j of the
-negative class have the mean ym and the covariance Sy. In formulas with the labels y_i, the rows of
-both classes are denoted by z_i.
+The positive rows x_i have the mean xm and the covariance Sx, the negative rows y_j have ym and Sy.
+In formulas with labels y_i, all rows are denoted by z_i.
 
-For the soft margin, (20)-(22) of the paper, slacks xi_i >= 0 are subtracted from the right-hand
-sides of (2), (3), and ``rho - C sum xi`` is maximised. The constraints (2), (3) do not fix the
-length of w. Therefore w and the slacks can become arbitrarily small at any fixed rho, and the
-problem (20)-(22) is unbounded. Two normalizations make the soft-margin M4 well posed:
+The soft margin (20)-(22) subtracts slacks xi_i >= 0 from the right-hand sides and maximises
+``rho - C sum xi``. It is unbounded, because w and the slacks can shrink to zero at any rho. Two
+normalizations make it well posed, and agree with (1)-(3) without slacks:
 
     margin   rho (sx + sy) = 2:  min sx + sy + C sum xi,  y_i (w'z_i + b) >= 1 - xi_i
     mean     w'(xm - ym) = 1:    max rho - C sum xi over rho, (21), (22)
 
-Without slacks, both normalizations are equivalent to the hard-margin M4 (1)-(3). The problem
-"margin" is convex. If Sx = Sy, the problem "margin" is an SVM in which the Mahalanobis norm of w
-replaces the squared norm of w. In the problem "margin", the required margin is 1 for both classes.
-Adding ``(sx - sy)/(sx + sy)`` to the intercept b of "margin" gives the intercept b of (2), (3). The
-problem "mean" is not convex in rho and requires a search over rho. The reduction (parameter `nu`)
-replaces the constraints of all points near their class mean by one constraint on the class means.
-
-The parameter `theta` weights the margins: the required margins in (2), (3) and (21), (22) are ``2
-theta rho sx`` and ``2 (1 - theta) rho sy``, the spreads sx and sy in this docstring are multiplied
-by ``2 theta`` and ``2 (1 - theta)``, and kappa belongs to the MPM with these spreads. The weighted
-margins of the paper, (34)-(37), maximise ``theta t + (1 - theta) s`` over w, b and the margins t
-and s of the class means, with the share theta of the positive class. This problem is unbounded: as
-b increases, t grows like ``b/sx``, and s decreases like ``-b/sy``, so that the objective has no
-maximum unless ``theta sy = (1 - theta) sx``. With the parameter `theta`, the ratio of the margins
-is fixed instead, and the smaller weighted margin is maximised.
-
-Given the parameter A, the Ivanov form (27)-(29) is solved in the normalization "margin":
+"margin" is convex; its b plus ``(sx - sy)/(sx + sy)`` is the b of (2), (3). "mean" is not convex in
+rho. The parameter `theta` multiplies both spreads by ``2 theta`` and ``2 (1 - theta)`` everywhere,
+in place of (34)-(37), which are unbounded. The parameter A selects the Ivanov form (27)-(29):
 
     min over w, b, xi   sum xi   subject to   y_i (w'z_i + b) >= 1 - xi_i,  xi_i >= 0,
                                               sx + sy <= 2/A,  thus rho >= A
 
-If A is at most the largest rho of a hard margin, all slacks are zero, and the solution for the hard
-margin is returned. Else the solution also solves the soft margin for some penalty C.
+If a hard margin reaches rho >= A, the hard-margin solution is returned. The "precise form"
+(23)-(26) is no other machine: docs/machines/minimax.md shows when a `theta`, class weights and a C
+have the same optimum, and why (34)-(37) are unbounded. The reduction (parameter `nu`) replaces the
+constraints of all points near their class mean by one constraint on the class means.
 
-The "precise form" (23)-(26) multiplies the slacks by the class spreads, and is not convex. The
-precise form is no other machine. Let a_i be the multipliers of the rows in an optimum, and let K_x
-and K_y be the sums of ``a_i (rho - xi_i)`` over each class. If K_x and K_y are positive, the
-optimality conditions are also satisfied by this M4 with ``theta = K_x/(K_x + K_y)``, class weights
-proportional to 1/sx and 1/sy, and some C. A search over `theta`, `class_weight` and C therefore
-includes the precise form. If K_x or K_y is negative, the precise form prefers a larger class
-spread, since the slacks of misclassified rows are divided by the spread.
+With row and class weights, xi_i has the penalty ``C s_i`` for the product s_i of both weights,
+means and covariances are weighted by the row weights, and total weights replace the class sizes in
+(31), (32) and in the theta of (34)-(37).
 
-If row or class weights are given, let s_i be the row weight times the class weight of row i. The
-slack of row i has the penalty ``C s_i``, and the class means and covariances are weighted. The
-total weights of the classes replace the class sizes N_x and N_y in (31) and (32) of the paper.
-Therefore theta in (34)-(37) is the weight of the positive class divided by the total weight.
+    Fit.route          when                              cost for n rows in k coordinates
+    interior point     "margin", linear or low rank      n k^2 per step
+    gram               "margin", kernel of high rank     n^3/3 and a few SVMs
+    cone program       hard, reduction, Ivanov form, or  Clarabel, with up to 30 copies
+                       after "interior point" failed     of the rows in memory
+    branch and bound   "mean"                            one cone program per rho
+    closed form        zero variance, "mean" with equal  none
+                       means, or all points of a class removed
+    rho search         "reference", "margin" or hard     one cone program per rho
 
-`Fit.route` names the algorithm. ``solver="auto"`` selects one of the following algorithms. Numbers
-of operations are for n rows and k coordinates in which both class covariances are diagonal:
-
-    interior point    "margin" with a linear kernel or a low-rank kernel matrix, O(n k^2) per step
-    gram              "margin" with a kernel matrix of high rank, n^3/3 operations and a few SVMs
-    cone program      hard margin, reduction, Ivanov form, or "interior point" has a gap above the
-                      tolerance; solved by Clarabel with up to 30 copies of the rows in memory
-    branch and bound  "mean", with one cone program per value of rho
-    closed form       zero variance, equal class means in "mean", or a reduction that removes all
-                      points of a class
-
-`benchmarks/peers.py` compares the training times of the algorithms, of the reference solver and of
-the SVM. `benchmarks/m4_complexity.py` measures how the times grow with the number of rows and of
-features. With ``solver="reference"``, one cone program is solved per value of rho, as in the paper
-(see `spread_program`). In this case, `Fit.route` is "rho search" for "margin" and for the hard
-margin. The Ivanov form fixes rho, and its reference solver is Clarabel. The paper's line search is
-not used, since quadratic interpolation gives no bound on the optimal objective.
+`benchmarks/peers.py` has the training times of the routes, and `benchmarks/m4_complexity.py` their
+growth. The line search of the paper, quadratic interpolation, is not used, since it gives no bound.
 
 References
 ----------

@@ -1,17 +1,12 @@
-"""The maxi-min margin machine in coordinates in which both class covariances are diagonal.
+"""The M4 in the normalization "margin", in coordinates with diagonal class covariances Sx and Sy.
 
     min over w, b   sx + sy + C sum_i max(0, 1 - y_i (w'z_i + b)),
     sx = ||Sx^{1/2} w||,  sy = ||Sy^{1/2} w||
 
-The problem is the M4 in the normalization "margin", with the rows z_i, their labels y_i, and the
-class covariances Sx and Sy. For ``rho = 2/(sx + sy)`` and ``t = (sx - sy)/(sx + sy)``, the
-constraints (2), (3) of the M4 paper require the margins ``rho sx = 1 + t`` and ``rho sy = 1 - t``.
-If the number t is subtracted from the intercept of (2), (3), the required margin is 1 for both
-classes.
-
-If the reduction (parameter `nu` of the M4) removes points, one constraint on the class means xm and
-ym replaces the constraints of these points. The constraint is ``w'(xm - ym) >= 2 - xi_m``, with the
-slack xi_m.
+For ``rho = 2/(sx + sy)``, (2) and (3) of the M4 paper require the margins ``rho sx = 1 + t`` and
+``rho sy = 1 - t`` with ``t = (sx - sy)/(sx + sy)``. Subtracting t from the intercept makes both
+margins 1. If the reduction (parameter `nu`) removes points, ``w'(xm - ym) >= 2 - xi_m`` replaces
+their constraints.
 """
 
 from __future__ import annotations
@@ -123,13 +118,11 @@ class MarginProblem:
     def bound(self, a: NDArray, share: float = 0.0) -> float:
         """Return the largest dual objective value over all feasible multiples of the multipliers.
 
-        `a` contains the multipliers of the points. The multiplier a_i is clipped to [0, C s_i],
-        where s_i is the weight of point i. The clipped multipliers are scaled so that both classes
-        have the same sum of multipliers. `share` is the multiplier of the constraint on the class
-        means, between 0 and ``removed * C``. If the vector ``v = sum a_i y_i z_i + share delta``
-        satisfies ``v'w <= sx + sy`` for all w, then ``sum a + 2 share`` is a lower bound on the
-        optimal value. A vector v satisfies ``v'w <= sx + sy`` for all w if and only if
-        ``v = Sx^{1/2} p + Sy^{1/2} q`` for some p and q with ``||p||, ||q|| <= 1``.
+        The multipliers `a` of the points are clipped to [0, C s_i] for the weights s_i, and scaled
+        to equal sums of both classes. `share` is the multiplier of the constraint on the class
+        means, between 0 and ``removed * C``. Let ``v = sum a_i y_i z_i + share delta``. If
+        ``v'w <= sx + sy`` for all w, that is, ``v = Sx^{1/2} p + Sy^{1/2} q`` with
+        ``||p||, ||q|| <= 1``, then ``sum a + 2 share`` is a lower bound.
         """
         a = balanced(a, self.y, self.C * self.weights)
         share = float(np.clip(share, 0.0, self.removed * self.C)) if self.removed else 0.0

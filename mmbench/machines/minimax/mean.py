@@ -3,31 +3,20 @@
     max over rho   rho - C g(rho),    g(rho) = min sum_i xi_i   subject to
     w'x_i + b >= rho sx - xi_i,  -(w'y_j + b) >= rho sy - xi_j,  w'(xm - ym) = 1     (20)-(22)
 
-The rows x_i of the positive class have the mean xm and the spread sx along w. The rows y_j of the
-negative class have the mean ym and the spread sy. In formulas with the labels y_i, the rows of both
-classes are denoted by z_i.
+For the notation see the module `m4`. The objective is bounded above if and only if C exceeds
+``kappa/min(nx, ny)``, with the class sizes nx and ny and the optimum 1/kappa of the MPM, because
+g(rho) grows like ``rho min(nx, ny)/kappa``.
 
-Without the equation ``w'(xm - ym) = 1``, the variables w, b and xi can be scaled to zero at any
-fixed rho, so the objective in the paper is unbounded. Let nx and ny be the class sizes, and 1/kappa
-the smallest sum of class spreads (the optimum of the MPM). With the equation ``w'(xm - ym) = 1``,
-the minimum slack g(rho) grows like ``rho min(nx, ny)/kappa`` for large rho. Therefore the objective
-is bounded above if and only if C exceeds ``kappa/min(nx, ny)``.
-
-The minimum slack g(rho) is not always a convex function of rho. Therefore ``C g(rho) - rho`` is
-minimised by branch and bound. The lower bounds are computed from a solution for one value of rho.
-In this solution, the points have the multipliers a_i, and the constraint on the class means has the
-multiplier c. With the multipliers a and c fixed, let gamma(rho) be the largest number gamma for
-which vectors p and q satisfy the dual equation
+Since g is not always convex, ``C g(rho) - rho`` is minimised by branch and bound. A solution for
+one rho has multipliers a_i of the points and c of the constraint on the class means. With a and c
+fixed, gamma(rho) is the largest gamma for which p and q satisfy the dual equation
 
     sum a_i y_i z_i + (c + gamma) delta = rho (sum_x a + c)(Dx p + Dy q),     ||p||, ||q|| <= 1
 
-In the dual equation, sum_x is the sum over the positive class, delta is the difference of the class
-means, and Dx and Dy are the square roots of the class covariances. For every rho, gamma(rho) is a
-lower bound on the minimum slack g(rho). The pairs (gamma, rho) that satisfy the dual equation form
-a convex set, so ``C gamma(rho) - rho`` is a concave function of rho. On an interval, a concave
-function is bounded below by the linear interpolation between its values at the ends. If
-``C (sum_x a + c) >= kappa``, the lower bound ``C gamma(rho) - rho`` does not decrease as rho
-increases, and larger values of rho need not be searched.
+Here sum_x is the sum over the positive class, ``delta = xm - ym``, and Dx and Dy are the square
+roots of the class covariances. Always ``gamma(rho) <= g(rho)``, and ``C gamma(rho) - rho`` is
+concave, so that its chord is a lower bound on an interval. If ``C (sum_x a + c) >= kappa``, it does
+not decrease, and larger rho need not be searched.
 """
 
 from collections.abc import Callable
@@ -46,14 +35,13 @@ from mmbench.machines.minimax.spread import minimax_direction
 from mmbench.machines.minimax.spread_program import fixed_program, solve_spread
 from mmbench.solvers.result import Result
 
-#: The lower bound is decreased by RESIDUAL_SHARE times the tolerance of the objective, because the
-#: dual equation holds only approximately. The decreased lower bound is valid if the class spreads
-#: along the optimal w are at most twice the spreads along the computed w.
+#: The lower bound is decreased by RESIDUAL_SHARE times the tolerance, because the dual equation
+#: holds only approximately. It is then valid if the spreads along the optimal w are at most twice
+#: the spreads along the computed w.
 RESIDUAL_SHARE = 0.2
 
-#: For ``rho = 0``, a direction is omitted if the singular value of the rows in this direction is at
-#: most LEAST_LENGTH times their largest singular value. No class spread bounds the weights in these
-#: directions, and weights of 1e12 would multiply rounding errors of the rows.
+#: For ``rho = 0``, directions are omitted if their singular value is at most LEAST_LENGTH times the
+#: largest. No spread bounds the weights there, and weights of 1e12 would multiply rounding errors.
 LEAST_LENGTH = 1e-8
 
 #: Smallest tolerance that is passed to the solver of the cone programs.
@@ -108,9 +96,8 @@ def solve_mean(problem: MarginProblem, solver: str = "auto", tol: float = 1e-6) 
     ends, C = [search.evaluate(0.0), search.evaluate(1.0)], search.problem.C
     while ends[-1].weight * C < 1.0 and len(ends) < MAX_ENDS and not time_is_up():
         ends.append(search.evaluate(2.0 * ends[-1].at))
-    # The search ends if the interval of rho with the smallest lower bound has a relative width of
-    # at most 0.1 * tol. On narrower intervals of rho, inaccurate multipliers prevent an increase of
-    # the lower bound.
+    # The search ends if the interval of rho with the smallest bound has a relative width of 0.1 *
+    # tol, below which inaccurate multipliers prevent an increase of the bound.
     best, bound = minimise(search.evaluate, search.lower, ends, 0.5 * tol, narrowest=0.1 * tol)
     # if C is close to `least_penalty`, the optimal rho may be outside the searched interval, and no
     # lower bound is known
@@ -144,9 +131,8 @@ class _RhoSearch:
         self.mpm = minimax_direction(problem.delta, problem.var_x, problem.var_y)
         self.kappa = kappa = 1.0 / self.mpm.value
         rows, delta = np.asarray(problem.rows) / kappa, problem.delta / kappa
-        # Without the division by kappa, the optimal rho could be large, and a large rho multiplies
-        # the solver's errors in the class spreads. With a ridge of 1e-8, for example, kappa may
-        # exceed 1000, and the duality gap would stay above 1e-6.
+        # Without the division by kappa, which may exceed 1000 with a ridge of 1e-8, a large rho
+        # would multiply the solver's errors in the spreads, and the gap would stay above 1e-6.
         self.problem = replace(problem, rows=rows, delta=delta, C=problem.C / kappa)
         self.iterations, self.lowest = 0, 1.0
         lengths, axes = np.linalg.svd(np.vstack([rows, delta]), full_matrices=False)[1:]

@@ -4,30 +4,22 @@
     subject to   w'xm - b' >= kappa(alpha) sqrt(w'Sx w),   b' - w'ym >= kappa(beta) sqrt(w'Sy w),
                  w'(xm - ym) = 1,      kappa(u) = sqrt(u / (1 - u))
 
-The variables alpha and beta are lower bounds on the accuracies of the positive and the negative
-class, over all distributions with the class means xm, ym and the class covariances Sx, Sy. The MPM
-has the additional constraint alpha = beta. The decision function is ``f(z) = w'z - b'``.
+The accuracy of the positive class is at least alpha, of the negative class at least beta, for all
+distributions with these means and covariances. The decision function is ``f(z) = w'z - b'``. The
+robust MEMPM has ``kappa(alpha) + robust_mean`` and ``kappa(beta) + robust_mean`` in the
+constraints. With `sample_weight`, means, covariances and theta are weighted.
 
-At the optimum, ``kappa(alpha) sx + kappa(beta) sy = 1`` for the class spreads ``sx = sqrt(w'Sx w)``
-and ``sy = sqrt(w'Sy w)``. For a given beta, the largest kappa(alpha) is the maximum over w of
-``(1 - kappa(beta) sy) / sx``, a ratio of a concave and a convex function.
+At the optimum, ``kappa(alpha) sx + kappa(beta) sy = 1`` with the spreads sx and sy. For a given
+beta, the largest kappa(alpha) is the maximum over w of ``(1 - kappa(beta) sy) / sx``. There may be
+several local optima, so beta is found by branch and bound. The bound holds because the largest
+kappa(alpha) is a convex function of kappa(beta), and lies below its chords.
 
-If `sample_weight` is given, the means and covariances are weighted, and theta is the weight of the
-positive class divided by the total weight. The robust MEMPM (parameters `robust_mean` and
-`robust_covariance`, see the module `covariance`) replaces ``kappa(alpha)`` and ``kappa(beta)`` in
-the constraints by ``kappa(alpha) + robust_mean`` and ``kappa(beta) + robust_mean``.
+    Fit.route          when                 cost
+    branch and bound   every solver         per beta a few MPMs: route "secant" of `mpm`, or cone
+                                            programs for "reference", "clarabel" and "ecos"
+    closed form        equal class means    none
 
-Since the problem may have several local optima, beta is determined by branch and bound. The minimum
-of ``kappa(alpha) sx + kappa(beta) sy`` over w is a concave function of (kappa(alpha), kappa(beta)).
-Therefore the largest kappa(alpha) is a convex function of kappa(beta), and the graph of this
-function lies below each of its chords.
-
-`Fit.route` names the algorithm. The training times are in ``results/reference/solvers/table.csv``.
-
-    branch and bound  every solver; for each value of beta, a few problems like the MPM, which are
-                      solved by the algorithm "secant" of `mpm` or, with the solvers "reference",
-                      "clarabel" and "ecos", as cone programs
-    closed form       equal class means
+Training times are in ``results/reference/solvers/table.csv``.
 
 References
 ----------
@@ -61,13 +53,11 @@ MAX_RATIO_ROUNDS = 60
 #: the exact value is infinite.
 MAX_KAPPA = 1e12
 
-#: The lower bound `least_error` is computed on a chord of the graph of kappa(alpha) as a function
-#: of kappa(beta). Let k and K be the smaller and the larger value of kappa(alpha) at the ends of
-#: the chord. The lower bound is used only if K is at most MAX_CHORD_RATIO times max(k, 1), and if
-#: the two values of kappa(beta) satisfy the same condition. On random chords that satisfy this
-#: condition, `least_error` agrees with the minimum over a fine grid to 1e-13. If K is 100
-#: times this limit, the polynomial roots are inaccurate, and `least_error` is up to 1e-4 above the
-#: minimum.
+#: `least_error` bounds the error on a chord of the graph of kappa(alpha) over kappa(beta). It is
+#: used only if the larger value K of kappa(alpha) at the ends is at most MAX_CHORD_RATIO times
+#: max(k, 1) for the smaller value k, and kappa(beta) satisfies the same condition. It then agrees
+#: with a fine grid to 1e-13 on random chords; at 100 times this limit, the polynomial roots are
+#: inaccurate, and it is up to 1e-4 too high.
 MAX_CHORD_RATIO = 1e3
 
 
@@ -180,11 +170,10 @@ class _BetaSearch:
     def lower(self, left: _BetaSolution, right: _BetaSolution) -> float:
         """Return a lower bound on the worst-case error over all beta in an interval.
 
-        The largest kappa(alpha) is a function of kappa(beta). On the interval, the graph of the
-        function lies below the chord between the ends of the graph. Since the largest kappa(alpha)
-        does not increase with beta, an upper bound at the smallest beta holds on the whole
-        interval. If the radius `robust_mean` exceeds kappa(alpha) or kappa(beta) on a part of the
-        chord, one of the accuracies is 0 there, and the error is smallest at an end of the chord.
+        The largest kappa(alpha) lies below its chord as a function of kappa(beta). It does not
+        increase with beta, so that an upper bound at the smallest beta holds on the interval. If
+        `robust_mean` exceeds kappa(alpha) or kappa(beta) on a part of the chord, one accuracy is 0
+        there, and the error is smallest at an end.
         """
         monotone = self._error(left.most_x, right.kappa_y)
         x = np.array([left.most_x, right.most_x]) - self.radius

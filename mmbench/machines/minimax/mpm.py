@@ -2,32 +2,22 @@
 
     min over w   sqrt(w'Sx w) + sqrt(w'Sy w)   subject to   w'(xm - ym) = 1           (4), (12)
 
-The minimum is 1/kappa. The decision function is
+The problem is (4) in the MMRM paper and (12) in the M4 paper. The minimum is 1/kappa, and
 
     f(z) = w'z + b,    b = -(w'xm - kappa sqrt(w'Sx w)) = -(w'ym + kappa sqrt(w'Sy w)).
 
-For all class distributions with the means xm, ym and the covariances Sx, Sy, each class is
-classified correctly with a probability of at least alpha = kappa^2 / (1 + kappa^2).
+For all distributions with these means and covariances, each class is classified correctly with a
+probability of at least alpha = kappa^2 / (1 + kappa^2). The robust MPM (module `covariance`) has
+``kappa - robust_mean`` in alpha, and the same w and b. With `sample_weight`, means and covariances
+are weighted; class weights would cancel.
 
-If `sample_weight` is given, the means and covariances are weighted. There is no `class_weight`,
-because class weights cancel in the mean and the covariance of a class. The robust MPM (parameters
-`robust_mean` and `robust_covariance`, see the module `covariance`) adds a multiple of the identity
-matrix to Sx and Sy, and guarantees alpha for ``kappa - robust_mean`` in place of kappa. Therefore
-the radius `robust_mean` changes alpha, but neither w nor b.
+    Fit.route      when                                       cost: n rows, d features, rank r
+    secant         linear kernel, low rank or row weights     n d^2 or n r^2 (module `spread`)
+    gram           kernel matrix of high rank                 n^3/3, then conjugate gradients
+    cone program   "reference", "clarabel" or "ecos"          one cone program
+    closed form    equal means, or different without variance none
 
-`Fit.route` names the algorithm. Numbers of operations are for n rows, d features and a kernel
-matrix of rank r:
-
-    secant        linear kernel, low-rank kernel matrix or row weights; coordinates with diagonal
-                  covariances in O(n d^2) or O(n r^2), then O(d) or O(r) per value of theta
-    gram          kernel matrix of high rank; a Cholesky factor in n^3/3 operations, then
-                  conjugate gradients
-    cone program  solver "reference", "clarabel" or "ecos"
-    closed form   equal class means, or class means that differ along a direction of zero variance
-
-The number theta is the unknown of the search in the module `spread`. `benchmarks/peers.py` measures
-how the training times of "secant" and "gram" grow with n. The problem of the MPM is (4) in the MMRM
-paper and (12) in the M4 paper.
+`benchmarks/peers.py` measures how the times of "secant" and "gram" grow with n.
 
 References
 ----------

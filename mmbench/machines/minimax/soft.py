@@ -2,24 +2,16 @@
 
     min over w, b   sx + sy + C sum_i max(0, 1 - y_i (w'z_i + b)),     rho = 2/(sx + sy)
 
-The algorithms are listed in the module `m4`. The interior-point method is based on the identity
-``||D w|| = min over e > 0 of (||D w||^2 / e + e) / 2``. The identity is applied to each class
-spread ``||D w||``, where D is the square root of the class covariance. The identity adds one
-variable e_j per class j: ex for the positive and ey for the negative class. For fixed ex and ey,
-the problem is a linear SVM in which w'Q w with the matrix ``Q = Sx/ex + Sy/ey`` replaces the
-squared norm w'w. At the optimum ``Q w = v``, where ``v = sum_i a_i y_i z_i`` for the multipliers a
-of the rows.
+The interior-point method applies ``||D w|| = min over e > 0 of (||D w||^2 / e + e) / 2`` to each
+class spread. For fixed ex and ey, the problem is a linear SVM with w'Q w, ``Q = Sx/ex + Sy/ey``, in
+place of w'w. At the optimum ``Q w = v``, where ``v = sum_i a_i y_i z_i`` for the multipliers a.
 
-The equation ``e = ||D w||`` holds at the optimum only. During the iterations, the difference
-``e - ||D w||^2 / e`` decreases to zero together with the complementarity products of the rows. If
-the equation held in every iteration, the variable e could become zero before w converges, and would
-then remain zero.
+The difference ``e - ||D w||^2 / e`` decreases to zero only together with the complementarity
+products. If it were zero in every iteration, e could reach zero too early, and remain there.
 
-Multipliers ``0 <= a_i <= C`` are dual feasible if there are vectors p_j, one per class spread
-``||D_j w||``, with ``v = sum_j D_j p_j`` and all ``||p_j|| <= 1``. By weak duality, the sum of dual
-feasible multipliers is a lower bound on the optimal value. The vectors ``p_j = D_j Q^-1 v / e_j``
-satisfy the equation ``v = sum_j D_j p_j``. If the multipliers a and all p_j are divided by the
-largest ``||p_j||``, the inequalities ``||p_j|| <= 1`` hold too.
+Multipliers ``0 <= a_i <= C`` with ``v = sum_j D_j p_j``, ``||p_j|| <= 1`` are dual feasible, and
+their sum is a lower bound. The vectors ``p_j = D_j Q^-1 v / e_j`` satisfy the equation. Division of
+a and all p_j by the largest ``||p_j||`` makes them feasible.
 """
 
 from dataclasses import replace
@@ -43,9 +35,8 @@ from mmbench.machines.minimax.spread_program import (
 from mmbench.solvers.highs_ import solve_lp
 from mmbench.solvers.interior_point import HingeInteriorPoint, Values
 
-#: If the interior-point method does not reach the tolerance, and there are at most MOST_CONE_ROWS
-#: rows, Clarabel solves the problem again. Clarabel needs memory for up to 30 copies of the rows.
-#: This is too much memory for more than MOST_CONE_ROWS rows.
+#: Up to this number of rows, Clarabel solves the problem again if the interior-point method misses
+#: the tolerance; it needs memory for up to 30 copies of the rows.
 MOST_CONE_ROWS = 30_000
 
 #: Classes are treated as separable if the margin along some direction exceeds LEAST_MARGIN times
@@ -64,9 +55,8 @@ EXCESS_SHARE = 0.5
 #: Maximum relative decrease of a variable e_j per interior-point step.
 LARGEST_FALL = 0.7
 
-#: The initial multiplier of a row is proportional to the row weight divided by the sum of the row
-#: weights of the class. The factor of proportionality is FIRST_SHARE times the largest factor with
-#: ``||p_j|| <= 1`` and ``a <= C``.
+#: The initial multiplier of a row is proportional to its share in the weight of its class, with
+#: FIRST_SHARE times the largest factor that keeps ``||p_j|| <= 1`` and ``a <= C``.
 FIRST_SHARE = 0.5
 
 

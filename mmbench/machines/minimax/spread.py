@@ -2,29 +2,16 @@
 
     min over w   sx + sy   subject to   t'w = 1,        sx = sqrt(w'Sx w),  sy = sqrt(w'Sy w)
 
-In the MPM, the vector t is the difference of the class means. Without a ridge, the spread of a
-class is the standard deviation of its decision values. For ``0 < theta < 1``, Cauchy's inequality
-gives ``(sx + sy)^2 <= sx^2/theta + sy^2/(1 - theta)``, with equality at ``theta = sx/(sx + sy)``.
-The upper bound on (sx + sy)^2 is the quadratic form w'S w with ``S = Sx/theta + Sy/(1 - theta)``.
-The minimiser of w'S w subject to ``t'w = 1`` is a multiple of ``S^-1 t``. The textbook algorithm
-alternates between updates of w for fixed theta and updates of theta for fixed w. Instead, the
-function `minimax` solves the equation ``theta = sx/(sx + sy)``, in which sx and sy are the class
-spreads along the minimiser w for theta. A bracketed secant method determines the log-odds
-``log(theta/(1 - theta))``.
+In the MPM, t is the difference of the class means. By Cauchy's inequality,
+``(sx + sy)^2 <= sx^2/theta + sy^2/(1 - theta)`` for ``0 < theta < 1``, with equality at
+``theta = sx/(sx + sy)``. The right-hand side is w'S w with ``S = Sx/theta + Sy/(1 - theta)``,
+minimised by a multiple of ``S^-1 t``. The textbook alternates between w and theta; `minimax` solves
+``theta = sx/(sx + sy)`` by a bracketed secant method for ``log(theta/(1 - theta))``.
 
 The dual problem is ``max g`` subject to ``g t = Sx^{1/2} p + Sy^{1/2} q``, ``||p||, ||q|| <= 1``.
-For every theta, the vectors ``p = Sx^{1/2} w/theta`` and ``q = Sy^{1/2} w/(1 - theta)`` are dual
-feasible after scaling to norms of at most 1, and give a lower bound.
-
-Products of S^-1 and a vector are computed in one of two ways:
-
-    minimax_direction   in coordinates in which Sx and Sy are diagonal, O(k) per theta
-    GramSpread          from a kernel matrix of full rank, with one Cholesky factor
-
-References
-----------
-G. Lanckriet, L. El Ghaoui, C. Bhattacharyya, M. Jordan: A robust minimax approach to
-classification. JMLR 3, 2002.
+For every theta, ``p = Sx^{1/2} w/theta`` and ``q = Sy^{1/2} w/(1 - theta)`` give a lower bound
+after scaling. Products with S^-1 take O(k) in diagonal coordinates (`minimax_direction`), or one
+Cholesky factor of a kernel matrix (`GramSpread`).
 """
 
 from __future__ import annotations
@@ -37,7 +24,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.linalg import blas, cholesky, solve_triangular
 
-from mmbench.allowance import time_is_up
+from mmbench.allowance import check_time, time_is_up
 from mmbench.errors import Status
 from mmbench.solvers.result import Result
 
@@ -50,20 +37,18 @@ MAX_TARGET = 1e100
 
 TINY = np.finfo(float).tiny
 
-#: Minimum distance of the decision boundary from the projected class means, divided by the distance
-#: of the projected class means. If a class has zero spread along w, for example a class of one row,
-#: the optimal decision boundary contains the class mean, and rounding errors would decide the sign
-#: of the decision values. LEAST_SHARE is below the default tolerance of the machines.
+#: Minimum distance of the decision boundary from the projected class means, relative to their
+#: distance. The optimal boundary contains the mean of a class without spread along w, such as a
+#: class of one row, and rounding errors would decide the signs. LEAST_SHARE is below the default
+#: tolerance.
 LEAST_SHARE = 5e-7
 
-#: The Cholesky factor is stored in float32 if the ridge is at least SINGLE_RIDGE times the mean
-#: diagonal entry of the kernel matrix, and the trace of the matrix is in SINGLE_RANGE. Otherwise,
-#: the factor is stored in float64.
+#: The Cholesky factor is float32 if the ridge is at least SINGLE_RIDGE times the mean diagonal
+#: entry of the kernel matrix, and its trace is in SINGLE_RANGE.
 SINGLE_RIDGE, SINGLE_RANGE = 1e-5, (1e-30, 1e30)
 
-#: Constants of the conjugate gradient method. The tolerance for w is FIRST_ACCURACY at the first
-#: theta, and ACCURACY_SHARE times the duality gap at later values of theta. MAX_STEPS is the
-#: maximum number of steps per theta.
+#: Conjugate gradients: the tolerance for w is FIRST_ACCURACY at the first theta, then
+#: ACCURACY_SHARE times the gap, with at most MAX_STEPS steps per theta.
 FIRST_ACCURACY, ACCURACY_SHARE, MAX_STEPS = 1e-2, 1e-2, 500
 
 
@@ -207,20 +192,16 @@ class GramSpread:
 
     Notes
     -----
-    Let H be the projection that subtracts the mean of each class. Let n_c be the number of rows of
-    class c, and let theta_c be theta for the positive class and 1 - theta for the negative class.
-    For every row i of class c, and for every vector t of n coefficients,
+    Let H subtract the mean of each class, n_c be the size of class c, and theta_c be theta or 1 -
+    theta. For every row i of class c and every vector t of n coefficients,
 
         S = F'H D H F + r' I,    D_ii = 1/(n_c theta_c),    r' = r/theta + r/(1 - theta)
         S^-1 F't = F'c,          c = (t - H M^-1 H K t)/r',    M = H K H + r' D^-1
 
-    With a Cholesky factor of M (n^3/3 operations), the product of S^-1 and any vector in the span
-    of the rows is computed in O(n^2) operations. The matrix M is factorized only at
-    ``theta = 1/2``. At other values of theta, the Cholesky factor for ``theta = 1/2`` is the
-    preconditioner of a conjugate gradient method. For every kernel, the condition number of the
-    preconditioned system is at most the larger of the odds ``theta/(1 - theta)`` and their
-    reciprocal. If the ridge is large enough (see SINGLE_RIDGE), the Cholesky factor is stored in
-    float32.
+    A Cholesky factor of M (n^3/3 operations) gives products with S^-1 in O(n^2). M is factorized
+    only at ``theta = 1/2``, which is the preconditioner of conjugate gradients at other theta: the
+    condition number is at most the larger of ``theta/(1 - theta)`` and its reciprocal. With a large
+    enough ridge (SINGLE_RIDGE), the factor is float32.
     """
 
     def __init__(self, gram: NDArray, y: NDArray, ridge: float):
@@ -240,6 +221,7 @@ class GramSpread:
         means = self._means - 0.5 * self._sides @ (
             self._sides.T @ self._means / self._counts[:, None]
         )
+        check_time(len(y) ** 3 / (8 if single else 4))
         # the transpose converts a symmetric matrix to column-major order
         matrix = np.array(gram.T, dtype=self.dtype, order="F")
         (update,) = blas.get_blas_funcs(("syr2k",), (matrix,))

@@ -5,35 +5,27 @@
                      ||D_j x[:k]|| <= x[s_j]          for each class spread, with D_j diagonal
                      q'x = 1                          (optional)
 
-The first k entries of x are the weights w, and the entry x[s_j] is a class spread. In the
-constraints (2), (3), (21) and (22) of the M4 paper, every training point has a separate cone. This
-module solves an equivalent program with only one cone per class spread. Let a be the multipliers of
-the linear constraints, (z_j, zeta_j) the multipliers of the cones, and lambda the multiplier of the
-equation ``q'x = 1``. With the unit vector e_s, whose entry s is 1, the dual problem is
+The first k entries of x are w, and x[s_j] is a class spread. In the M4 paper every training point
+has a cone; here every spread has one. With multipliers a of the linear constraints, (z_j, zeta_j)
+of the cones and lambda of ``q'x = 1``, and the unit vector e_s, the dual problem is
 
     max   h'a + lambda   subject to   c - R'a - sum_j (zeta_j e_{s_j} + D_j z_j) - lambda q = 0,
     0 <= a <= p,  ||z_j|| <= zeta_j
 
-The M4 uses four programs in the variables (w, b, sx, sy), where sx and sy are the class spreads.
-Training point z_i has the label y_i, and s_i is sx or sy, the spread of the class of z_i:
+The M4 has four programs in (w, b, sx, sy); s_i is the spread of the class of row z_i:
 
     margin     min sx + sy + C sum xi     y_i (w'z_i + b) >= 1 - xi_i
     budget     min sum xi                 y_i (w'z_i + b) >= 1 - xi_i,         sx + sy = 2/rho
     fixed rho  min sum xi                 y_i (w'z_i + b) >= rho s_i - xi_i,   w'(xm - ym) = 1
     step       min t                      the constraints of "fixed rho" with xi_i = t for all i
 
-The program "step" minimises an additional variable t. A margin rho is feasible for the hard-margin
-M4 if and only if the minimum of t in the program "step" is at most 0. If the reduction (parameter
-`nu` of the M4) removes points, each program has one more constraint with a slack xi_m. This
-constraint on the class means xm and ym is ``w'(xm - ym) >= 2 - xi_m`` in "margin" and "budget", and
-``w'(xm - ym) >= rho (sx + sy) - xi_m`` in "fixed rho" and "step".
+A margin rho is feasible without slack if and only if the minimum of "step" is at most 0. If the
+reduction removes points, "margin" and "budget" have the constraint ``w'(xm - ym) >= 2 - xi_m`` in
+addition, and the other two ``w'(xm - ym) >= rho (sx + sy) - xi_m``.
 
-With ``solver="reference"``, the M4 solves one cone program per value of rho, as in the paper. For
-the hard margin, the largest rho is found by bisection (`bisect_rho`). For the soft margin, the
-paper maximises ``rho - C sum xi`` by quadratic interpolation, which gives no bound on the optimum.
-In the normalization "margin", `search_budget` minimises the objective, which is a convex function
-of the budget ``sx + sy = 2/rho``. In the normalization "mean", the reference solver is branch and
-bound (module `mean`), which also gives a lower bound on the objective over all rho.
+With ``solver="reference"``, one program is solved per rho, as in the paper: by bisection for the
+hard margin (`bisect_rho`), and over the budget ``sx + sy``, in which the objective is convex, for
+the normalization "margin" (`search_budget`). For "mean", see the module `mean`.
 """
 
 from dataclasses import dataclass, replace

@@ -32,14 +32,11 @@ INACCURATE_TOLERANCE = 1e-3
 class CertifiedSolution(Result):
     """A primal and a dual vector of a linear program, with the objective value and a lower bound.
 
-    The possible values of `route` are listed in the docstring of `mmbench.machines.mmrm.mmrm`.
-
-    The coefficients u satisfy the upper limit `Program.limit` on ``sum |u_k|``. `value` is the
-    objective value with the smallest feasible slacks. `violation` is the largest violation of the
-    dual constraints, ``A'lam <= c`` in a kernel program and ``A'lam = c`` in a linear program. If
-    the upper limit on ``sum |u_k|`` has the multiplier `violation`, the row multipliers lam are
-    dual feasible. Therefore ``bound = sum(lam) - limit * violation`` is a lower bound on the
-    objective values of all u that satisfy the limit.
+    The head of `mmbench.machines.mmrm.mmrm` lists the values of `route`. `value` is the objective
+    with the smallest feasible slacks; the coefficients u satisfy the limit `Program.limit` on
+    ``sum |u_k|``. `violation` is the largest violation of ``A'lam <= c`` (kernel program) or
+    ``A'lam = c`` (linear program). With `violation` as the multiplier of the limit, lam is dual
+    feasible, so that ``bound = sum(lam) - limit * violation`` holds for all u within the limit.
     """
 
     #: Coefficients of the columns of A, nonnegative in a kernel program. Shape (n_columns,).

@@ -2,54 +2,40 @@
 
     min c'u + cost'xi   subject to   A u + y b + xi - z = right,   u, xi, z >= 0,   b free
 
-The last row of A belongs to the upper limit on the coefficients, ``-sum(u)/limit >= -1``. The
-right-hand side `right` is -1 in the last row and 1 in all other rows. The dual variables are the
-multipliers lam of the rows, between 0 and `cost`, and the reduced costs ``s = c - A'lam >= 0``. The
-iterations reduce the complementarity products ``u s``, ``xi (cost - lam)`` and ``z lam`` to zero at
-the same rate. Each iteration consists of Mehrotra's predictor and corrector step. The method in
-`mmbench.solvers.interior_point` is not used. That method eliminates the unknowns of the rows and
-solves for one weight per feature. Here, u has one coefficient per column of A. Since A usually has
-as many columns as rows, the elimination would not make the equations smaller. Let Theta be the
-diagonal matrix with the entries ``u/s``, and D the diagonal matrix with the entries
-``xi/(cost - lam) + z/lam``. The Newton equations for the step (du, dlam, db) have the right-hand
-sides r, r_u and r_b:
+The last row of A is the upper limit on the coefficients, ``-sum(u)/limit >= -1``; `right` is -1
+there and 1 elsewhere. The dual variables are the multipliers lam, between 0 and `cost`, and the
+reduced costs ``s = c - A'lam >= 0``. Iterations consist of Mehrotra's predictor and corrector, and
+reduce the products ``u s``, ``xi (cost - lam)`` and ``z lam`` at the same rate.
+`mmbench.solvers.interior_point` eliminates rows, which would not help here: A has as many columns
+as rows. With the diagonal matrices Theta of ``u/s`` and D of ``xi/(cost - lam) + z/lam``, the
+Newton equations for (du, dlam, db) and the right-hand sides r, r_u and r_b are
 
     D dlam + A du + y db = r,    A'dlam - Theta^{-1} du = r_u,    y'dlam = r_b
 
-Three solvers of the Newton equations exist:
+    solver        when                                        operations per iteration
+    reduced       default                                     n_rows^2 n_columns, Cholesky
+    whole         after `reduced` has failed, at most 8001    (n_rows + n_columns)^3, LU
+                  rows and columns together
+    of_low_rank   Gram matrix of n rows and low rank r        n r^2, QR and LU of order 2r
 
-=========== ============================================== ========================================
-solver      when                                           operations per iteration
-=========== ============================================== ========================================
-reduced     default                                        ``n_rows^2 n_columns``, Cholesky
-whole       after `reduced` has failed, if rows and        ``(n_rows + n_columns)^3``, LU
-            columns together are at most 8001
-of_low_rank a Gram matrix of n rows and low rank r         ``n r^2``, QR and LU of order 2r
-=========== ============================================== ========================================
-
-`reduced` eliminates du from the Newton equations. The equations for dlam and db are then
+`reduced` eliminates du:
 
     (D + A Theta A' + theta yy') dlam + y db = r + A Theta r_u + theta y r_b.
 
-The matrix ``D + A Theta A' + theta yy'`` is positive definite. The number theta > 0 does not change
-the solution, since ``y'dlam = r_b``. Without ``theta yy'``, the matrix would be nearly singular
-along y, since the columns of A are shifted so that ``A'y = 0``. `reduced` computes the Cholesky
-factor of ``D + A Theta A' + theta yy'``, and corrects rounding errors by conjugate gradients.
+Since ``y'dlam = r_b``, theta > 0 does not change the solution. Without ``theta yy'``, the matrix
+would be nearly singular along y, as A is shifted so that ``A'y = 0``. Conjugate gradients correct
+the rounding errors of the Cholesky factor.
 
-`whole` factorises the matrix of the Newton equations without eliminating unknowns. `whole` takes
-several times as long as `reduced`, but does not square the condition number of A. If the kernel is
-smooth and features are few, the Gram matrix is nearly singular, and solutions by `reduced` have no
-correct digits.
+`whole` factorises the Newton equations. It does not square the condition number of A, as `reduced`
+does, whose solutions have no correct digits for smooth kernels and few features.
 
-`of_low_rank` uses a pivoted Cholesky factorization ``K = F F'`` of the Gram matrix. With the factor
-F, the matrix A of the program is a product ``A = P Q'`` of matrices with few columns. Let
-``D^{-1/2} [P, y] = U [R, g]`` and ``Theta^{1/2} Q = V S`` be QR factorizations. The unknowns
+`of_low_rank` writes ``A = P Q'`` with the pivoted Cholesky factor of the Gram matrix. With the QR
+factorizations ``D^{-1/2} [P, y] = U [R, g]`` and ``Theta^{1/2} Q = V S``, the unknowns
 ``p = U'D^{1/2} dlam`` and ``q = V'Theta^{-1/2} du`` satisfy
 
     p + R S'q + g db = U'D^{-1/2} r,    S R'p - q = V'Theta^{1/2} r_u,    g'p = r_b.
 
-`of_low_rank` forms no n x n matrix. Products like ``P'D^{-1}P`` are avoided: they would lose
-digits, since the entries of D differ by many powers of ten.
+Products like ``P'D^{-1}P`` would lose digits, since the entries of D differ by many powers of ten.
 
 References
 ----------
@@ -319,10 +305,9 @@ MAX_WHOLE_ORDER = 2 * WHOLE_ROWS + 1
 class LpInteriorPoint:
     """Interior-point method for one linear program.
 
-    A further call of `run` with a smaller tolerance continues from the last iterate. The upper
-    limit ``sum(u) <= limit`` is appended to `A`, `y` and `cost` as the last row. The argument
-    `multiplier` is the initial multiplier of ``sum(u) <= limit``. If `multiplier` is None, the
-    initial multiplier is the mean of the products ``z_i lam_i`` over the rows, divided by `limit`.
+    A call of `run` with a smaller tolerance continues from the last iterate. The limit
+    ``sum(u) <= limit`` is the last row of `A`, `y` and `cost`. Its initial multiplier is
+    `multiplier`, by default the mean of the products ``z_i lam_i``, divided by `limit`.
     """
 
     def __init__(
@@ -362,12 +347,11 @@ class LpInteriorPoint:
         return self.cost - self.point.lam
 
     def run(self, tol: float, max_iter: int = 100) -> bool:
-        """Iterate until the relative sum of the complementarity products is below `tol`.
+        """Iterate until the sum of the complementarity products is below ``tol (1 + |objective|)``.
 
-        The sum is divided by ``1 + |objective|``. The tolerance of the constraint residuals is
-        ``10 * max(tol, 1e-9)``. Returns True if the tolerance is reached, or if the objective value
-        proves that the program is unbounded. Returns False if steps are too short, if values are
-        not finite, or if the maximum number of iterations or the time limit is reached.
+        Constraint residuals have the tolerance ``10 * max(tol, 1e-9)``. Returns True if both are
+        reached, or if the objective proves that the program is unbounded; False if steps are too
+        short, values are not finite, or the iterations or the time end.
         """
         for k in range(max_iter):
             size = 1 + abs(self.objective)
@@ -380,7 +364,7 @@ class LpInteriorPoint:
                 return True
             if complementarity < tol and error < max(tol, 1e-9) * 10:
                 return True
-            if time_is_up():
+            if time_is_up(iterations=self.iterations, gap=complementarity, violation=error):
                 return False
             self.iterations += 1
             try:

@@ -1,11 +1,8 @@
 """Solution of the linear program (28) of the linear machine, with a test of boundedness.
 
-Program (28) has one column per feature. HiGHS solves a program of 256 columns and 1214 rows in 0.7
-s. If there are at least 200 rows, an interior-point method in the space of the features is tried
-before HiGHS. The last iterate of the interior-point method is improved by the exact vertex that the
-iterate's active constraints define. HiGHS and the interior-point method may fail if features are
-nearly equal. If both methods fail, the features are replaced by their principal components, and
-program (28) is solved again. The principal components are scaled to standard deviation 1.
+With at least 200 rows, an interior-point method in the features is tried before HiGHS, and its last
+iterate is replaced by the exact vertex of the active constraints. Both may fail if features are
+nearly equal; (28) is then solved for the principal components, scaled to standard deviation 1.
 """
 
 from dataclasses import replace
@@ -42,9 +39,8 @@ RIDGE = 1e-12
 #: values would have too few correct digits for a certificate.
 LEAST_SPREAD = 1e-8
 
-#: The interior-point method starts at the multipliers ``lam_i = 1/n_class``, where n_class is the
-#: number of rows of the class of row i. The interior-point method is used only if each slack
-#: penalty is at least LEAST_ROOM times 1/n_class.
+#: The interior-point method starts at ``lam_i = 1/n_class`` for the class of row i, and is used
+#: only if each penalty is at least LEAST_ROOM times this value.
 LEAST_ROOM = 1.01
 
 
@@ -77,11 +73,10 @@ def _solved(program: LinearProgram, tol: float, solver: str) -> CertifiedSolutio
     found = solve_reference(program, tol, solver)
     if found.status in (Status.OPTIMAL, Status.UNBOUNDED):
         return found
-    # HiGHS satisfies the dual constraints A'lam = c only up to a tolerance. A residual v of A'lam =
-    # c lowers the certified bound by v times the coefficient limit. The multipliers lam_i =
-    # 1/n_class satisfy A'lam = c up to rounding errors. If no slack penalty is below 1/n_class,
-    # these multipliers are dual feasible, and the sum of these multipliers, 2, is a lower bound on
-    # the optimal value. The optimal value is 2 if some w and b give every row the margin 1.
+    # HiGHS satisfies A'lam = c only up to a tolerance, and a residual v lowers the bound by v times
+    # the coefficient limit. The multipliers lam_i = 1/n_class satisfy A'lam = c up to rounding
+    # errors; if no penalty is below 1/n_class, they are feasible, and their sum, 2, is a lower
+    # bound. The optimal value is 2 if some w and b give every row the margin 1.
     lam = np.minimum(program.cost, program.class_shares)
     return best(program, [found, certify(program, found.u, found.b, lam, tol)], tol)
 

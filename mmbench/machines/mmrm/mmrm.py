@@ -1,47 +1,35 @@
 """The max-margin ratio machine: a large margin relative to the distance of the class means.
 
-Let x̄ be the mean of the positive rows x_i, and ȳ the mean of the negative rows y_j. The linear
+With the mean x̄ of the positive rows x_i and the mean ȳ of the negative rows y_j, the linear
 machine solves
 
     min over w, b, xi, eta   w'(x̄ - ȳ) + C (sum_i xi_i + sum_j eta_j)                       (28)
     subject to               w'x_i + b >= 1 - xi_i,  -(w'y_j + b) >= 1 - eta_j,  xi, eta >= 0
 
-The kernel machine, (29) and (30), has the weights ``w = sum_k alpha_k phi(x_k) - sum_l beta_l
-phi(y_l)`` with the feature map phi of the kernel and coefficients alpha, beta >= 0. In addition,
-the sum of the coefficients alpha and beta has an upper limit, see the notes of `MMRM`. The linear
-machine and the kernel machine solve linear programs. If rows have sample weights s_i, the penalty
-on xi_i is ``C s_i``, and the class means are weighted. If the classes are separable and C is large
-enough, the solution maximises the margin ratio ``rho = d_b/d_w`` (20). In the projection onto w,
-d_b is the gap between the classes, and d_w is the distance of the class means minus this gap.
+The kernel machine, (29) and (30), has ``w = sum_k alpha_k phi(x_k) - sum_l beta_l phi(y_l)`` with
+alpha, beta >= 0, and an upper limit on the sum of the coefficients (notes of `MMRM`). Both are
+linear programs. With sample weights s_i, the penalty is ``C s_i``, and the means are weighted. If
+the classes are separable and C is large enough, the solution maximises the margin ratio
+``rho = d_b/d_w`` (20): d_b is the gap between the projected classes, and d_w the distance of their
+means minus d_b.
 
-With ``solver="auto"``, MMRM checks the conditions of the following table from top to bottom, and
-uses the first route (algorithm) whose condition holds. `Fit.route` is the name of the route used.
-The table is for n rows and d features. The warm start of a kernel program is the solution for
-another C if available, and otherwise the solution of an SVM.
+"auto" takes the first route whose condition holds. The warm start of a kernel program is the
+solution for another C, or of an SVM.
 
-============ ============================================== ==================================
-route        when                                           cost
-============ ============================================== ==================================
-"reused"     the solution with the last C has no slack and  two matrix-vector products
-             is optimal with the new C, too
-"features"   linear, 200 rows or more                       n d^2 per iteration, 10 to 25
-                                                            iterations
-"highs"      linear, fewer rows, or "features" fails        simplex pivots
-"interior"   kernel, more than 100 rows, at most half of    m^3 per iteration for m rows near the
-             them near the margin of the warm start         margin; 3 to 6 rounds of 10 to 20
-                                                            iterations
-"whole"      other kernel programs                          n^3 per iteration, or n r^2 for a
-                                                            kernel matrix of low rank r
-============ ============================================== ==================================
+    Fit.route   when                                        cost, for n rows and d features
+    reused      the solution with the last C has no slack,  two matrix-vector products
+                and is optimal with the new C
+    features    linear, 200 rows or more                    n d^2 per iteration, 10 to 25
+    highs       linear, fewer rows, or "features" failed    simplex pivots
+    interior    kernel, over 100 rows, at most half of      m^3 per iteration, 3 to 6 rounds of
+                them (m) near the margin of the warm start  10 to 20 iterations
+    whole       other kernel programs                       n^3 per iteration; n r^2 at low rank r
 
-For every route, the objective value, the lower bound and the status are computed from the whole
-program. If "interior" does not reach the tolerance, "whole" is tried, and vice versa. However,
-"whole" is omitted if there are more than 4000 rows and the kernel matrix has no low-rank factor. If
-"interior" and "whole" fail and there are at most 4000 rows, "highs" is tried. If all routes fail,
-the solution with the lowest objective value and the highest lower bound are returned.
-`benchmarks/peers.py` compares the training times of "auto" and "highs". `benchmarks/mmrm_grid.py`
-records statuses and gaps on the automatic grid. `benchmarks/routes.py` measures the time of "whole"
-for kernel matrices of low rank.
+If "interior" fails, "whole" is tried, and vice versa, then "highs". Above 4000 rows, "highs" is not
+tried, and "whole" only with a low rank. If all fail, the lowest objective and the highest bound are
+returned. Value, bound and status are always of the whole program. Times: `benchmarks/peers.py`
+("auto" and "highs") and `benchmarks/routes.py` (low rank); statuses and gaps on the automatic grid:
+`benchmarks/mmrm_grid.py`.
 
 References
 ----------

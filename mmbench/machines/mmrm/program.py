@@ -3,26 +3,17 @@
     min over u, b, xi  c'u + sum_i cost_i xi_i  subject to  A u + y b + xi >= 1, xi >= 0  (28), (30)
     max over lam       sum_i lam_i              subject to  0 <= lam <= cost, y'lam = 0, A'lam <= c
 
-The kernel machine (30) has ``A = diag(y) K diag(y)`` with the Gram matrix K, and coefficients
-``u = (alpha, beta) >= 0`` with ``sum(u) <= limit``. Let nu be the multiplier of
-``sum(u) <= limit``. The dual of (30) is to maximise ``sum(lam) - limit * nu`` subject to
-``0 <= lam <= cost``, ``y'lam = 0``, ``nu >= 0`` and ``A'lam - nu <= c``. Every lam with
-``0 <= lam <= cost`` and ``y'lam = 0`` is feasible with a sufficiently large nu, and gives a lower
-bound on the optimum.
+The kernel machine (30) has ``A = diag(y) K diag(y)`` and ``u = (alpha, beta) >= 0`` with
+``sum(u) <= limit``. With the multiplier nu >= 0 of this limit, the dual objective is
+``sum(lam) - limit * nu``, and ``A'lam - nu <= c``. Thus every lam with ``0 <= lam <= cost`` and
+``y'lam = 0`` gives a lower bound. The linear machine (28) has ``A = diag(y) Z`` with the
+standardised features Z and free coefficients u = w, so that ``A'lam = c``.
 
-The linear machine (28) has ``A = diag(y) Z`` with the standardised features Z. The coefficients u =
-w of the linear machine are free, so that the dual constraints are equations, ``A'lam = c``.
-
-The term ``c'u`` of the objective is the difference of the class means of the decision values. The
-objective coefficients are ``c = s_+/n_+ + s_-/n_-``, where s_q is the sum of the rows of A in class
-q, and n_q is the number of these rows. If every slack penalty cost_i is at least 1/n_class, the
-multipliers ``lam_i = 1/n_class`` are dual feasible, and the program is bounded. Here n_class is the
-number of rows of the class of row i.
-
-If rows have sample weights, s_q and n_q are weighted sums, and the slack penalties of a class are
-proportional to the sample weights. In this case, the multipliers ``lam_i = weight_i/n_class``
-satisfy ``A'lam = c``. Here weight_i is the sample weight of row i, and n_class is the sum of the
-sample weights of the class of row i.
+The term ``c'u`` is the difference of the class means of the decision values:
+``c = s_+/n_+ + s_-/n_-`` with the sum s_q of the n_q rows of A in class q. If every cost_i is at
+least 1/n_class for the class of row i, ``lam_i = 1/n_class`` is feasible, and the program is
+bounded. With sample weights, s_q and n_q are weighted sums, the costs of a class are proportional
+to the weights, and ``lam_i = weight_i/n_class``.
 """
 
 from abc import ABC, abstractmethod
@@ -38,15 +29,13 @@ from scipy.linalg.lapack import dpstrf
 from mmbench.kernels.matrix import KernelMatrix
 from mmbench.solvers.rows import MappedRows, Rows, moments
 
-#: Default upper limit on the sum of the coefficients. With this limit, the rounding errors are 1e-9
-#: in decision values, and 1e-10 times the objective value in lower bounds. Both errors are far
-#: below the tolerance. If the coefficient limit is at least 64 times the default, some programs
-#: cannot be solved to a relative gap of 1e-6 in double precision.
+#: Default upper limit on the sum of the coefficients. Rounding errors are then 1e-9 in decision
+#: values and 1e-10 in relative bounds, far below the tolerance. From 64 times the default on, some
+#: programs cannot be solved to a gap of 1e-6 in double precision.
 COEFFICIENT_LIMIT = 2.0**20
 
-#: If there are at least LEAST_ROWS rows, the linear program (28) is first solved by an
-#: interior-point method. For at least LEAST_ROWS rows, and for sparse features, the standardised
-#: features are represented by a linear operator instead of an array.
+#: From LEAST_ROWS rows on, (28) is first solved by an interior-point method. Then, and for sparse
+#: features, the standardised features are a linear operator instead of an array.
 LEAST_ROWS = 200
 
 #: A feature is considered constant if its range is at most ROUNDING times its largest magnitude.
@@ -55,21 +44,18 @@ ROUNDING = 16 * np.finfo(float).eps
 #: Size in bytes of the blocks in which a Gram matrix is converted to float64.
 CHUNK_BYTES = 32 * 2**20
 
-#: Three limits on a low-rank factor of the Gram matrix: maximum rank divided by the number of rows,
-#: maximum rank, and maximum number of entries. With a factor of higher rank, interior-point
-#: iterations take as long as with the dense Gram matrix.
+#: Limits on a low-rank factor of the Gram matrix: rank relative to the number of rows, rank, and
+#: number of entries. Above, iterations take as long as with the dense matrix.
 MOST_RANK_SHARE, MOST_RANK, MOST_NUMBERS = 0.5, 2000, 3e7
 
 
 class Program(ABC):
     """Labels, slack penalties and class sums of a linear program; a subclass provides the matrix A.
 
-    `row_weights` are the sample weights. If several rows of a class are equal, the first row has
-    the sum of the slack penalties of these rows, and the other rows have penalty zero. `columns`
-    contains the indices of the columns that solvers use. If several columns of a kernel program are
-    equal, solvers use only one of them. `class_sums`, shape (2, n_columns), contains the weighted
-    sums of the negative rows and of the positive rows of A. `limit` is the upper limit on
-    ``sum |u_k|``.
+    `row_weights` are the sample weights. Of equal rows of a class, the first has the sum of their
+    penalties, and the others zero; of equal columns of a kernel program, `columns`, the indices
+    that solvers use, has only one. `class_sums`, shape (2, n_columns), are the weighted sums of the
+    negative and of the positive rows of A. `limit` is the upper limit on ``sum |u_k|``.
     """
 
     #: True if the coefficients u are nonnegative, False if they are free.
@@ -314,14 +300,12 @@ class Guess:
         return rows[(self.margins[rows] < NEAR_MARGIN) | (self.u[rows] > 0)]
 
 
-#: The pivoted Cholesky factorization ends if each diagonal entry of the residual ``K - F F'`` is at
-#: most REMAINDER times the largest diagonal entry of K. Smaller diagonal entries are rounding
-#: errors of the kernel values.
+#: The pivoted Cholesky factorization ends if no diagonal entry of ``K - F F'`` exceeds REMAINDER
+#: times the largest of K: smaller entries are rounding errors.
 REMAINDER = 1e-14
 
-#: Maximum magnitude of the residual ``K - F F'`` in a sample of rows and columns, relative to the
-#: largest diagonal entry of the Gram matrix K. If a precomputed matrix K is indefinite, some
-#: entries of ``K - F F'`` exceed MOST_DIFFERENCE.
+#: Maximum entry of ``K - F F'`` in a sample, relative to the largest diagonal entry of K. Entries
+#: exceed it if a precomputed K is indefinite.
 MOST_DIFFERENCE = 1e-12
 
 
@@ -331,9 +315,8 @@ def low_rank_factor(
     """Return a factor F with ``K = F F'`` up to rounding errors.
 
     Return None if the rank of K exceeds `most`, or if K is indefinite. `diagonal` is the diagonal
-    of the Gram matrix K, and is overwritten. `block` returns the submatrix of K for given rows and
-    columns. `block` is called only for the pivot columns of K and for a sampled submatrix of K. The
-    sampled submatrix is used to test the rank of K and the accuracy of F.
+    of K, and is overwritten. `block` returns submatrices of K; it is called for the pivot columns,
+    and for a sample that tests the rank of K and the accuracy of F.
     """
     n, largest = len(diagonal), float(diagonal.max())
     if most < 1 or largest <= 0:

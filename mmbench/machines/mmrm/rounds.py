@@ -1,20 +1,14 @@
 """Pricing rounds for kernel programs with many rows but few rows near the margin.
 
-A restricted program has a subset of the rows and columns of the kernel program. In each round, an
-interior-point method solves the restricted program to a coarse tolerance. Rows and columns outside
-the restricted program are added if the solution violates the constraints of these rows and columns.
-Every round starts from the same warm start. If no constraint is violated, the iterate is refined,
-and the exact vertex of its active constraints is computed by one LU factorization. At the exact
-vertex, the constraints of all omitted rows and columns are tested again.
+A restricted program has a subset of the rows and columns. Each round solves it by an interior-point
+method to a coarse tolerance, always from the same warm start, and adds the violated rows and
+columns. If there are none, the iterate is refined, the exact vertex of its active constraints is
+computed by one LU factorization, and all omitted rows and columns are tested again.
 
-A restricted program may be unbounded, since some objective coefficients c_k are negative. Therefore
-each restricted program has one additional row per class: the mean of the omitted rows of the class.
-The slack penalty of the additional row is the sum of the slack penalties of the omitted rows. The
-constraint of the additional row is implied by the constraints of the omitted rows. A restricted
-program with the additional rows is bounded if every slack penalty is at least 1/n_class, where
-n_class is the number of rows of the class.
-
-`benchmarks/peers.py` measures the time of the pricing rounds.
+Some objective coefficients are negative, so a restricted program may be unbounded. Therefore each
+has one more row per class: the mean of the omitted rows, with the sum of their penalties. Their
+constraints imply its constraint, and it makes the program bounded if every penalty is at least
+1/n_class. Times: `benchmarks/peers.py`.
 """
 
 from __future__ import annotations

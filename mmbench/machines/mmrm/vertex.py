@@ -1,14 +1,11 @@
 """Vertices of a max-margin ratio program, computed by one LU factorization or by HiGHS.
 
-The columns of a program have the coefficients u, and its rows have the multipliers `lam` and the
-slack penalties `cost` (see the module `program`). A partition consists of a set P of columns and
-two sets R and T of rows. P contains the columns with ``u > 0``. R contains the rows with margin 1
-and ``0 < lam < cost``. T contains the rows with ``lam = cost``. A nondegenerate vertex has
-``|R| = |P| + 1``, and solves two systems with the square matrix ``M = [A_RP, y_R]``:
+With the notation of the module `program`, a partition consists of the set P of columns with
+``u > 0``, the set R of rows with margin 1 and ``0 < lam < cost``, and the set T of rows with
+``lam = cost``. A nondegenerate vertex has ``|R| = |P| + 1``, and solves two systems with the square
+matrix ``M = [A_RP, y_R]``:
 
     M (u_P; b) = 1,      M'lam_R = (c_P - A_TP'cost_T; -y_T'cost_T).
-
-The subscripts P, R and T denote the entries, rows or columns of these sets.
 """
 
 from dataclasses import dataclass
@@ -46,11 +43,10 @@ class Partition:
 def partition_of(iterate: LpInteriorPoint, rows: NDArray, columns: NDArray) -> Partition:
     """Return the active constraints of an iterate as a `Partition`.
 
-    Each complementarity product, for example ``u_k s_k``, has two factors. Each factor is divided
-    by the largest factor of the same kind (``cost - lam`` by the largest slack penalty), and the
-    factor with the smaller quotient is considered zero. `rows` and `columns` are the indices of the
-    iterate's rows and columns in the whole program. The last rows of an iterate, the class means of
-    omitted rows and the coefficient limit, have no index in the partition.
+    Of the two factors of each complementarity product, such as ``u_k s_k``, the smaller is
+    considered zero, after division by the largest factor of its kind (``cost - lam`` by the largest
+    penalty). `rows` and `columns` are the indices in the whole program; the last rows of an
+    iterate, class means of omitted rows and the coefficient limit, have none.
     """
     point, first = iterate.point, slice(len(rows))
     # the last entries of xi, z and lam belong to the coefficient limit, and are omitted

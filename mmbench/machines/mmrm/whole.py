@@ -1,31 +1,21 @@
 """Interior-point method for a whole kernel program, without a restriction to a subset of the rows.
 
-If most rows have margins below 1, a restricted program has no advantage over the whole program. If
-the kernel is smooth, terms with coefficients of 1e5 and more cancel in the decision values. Because
-of this cancellation, the columns of A are shifted, and two starting points are used.
+With a smooth kernel, terms with coefficients of 1e5 and more cancel in the decision values. Two
+remedies:
 
-Multiples of the labels y may be subtracted from the columns of A, since b is free and ``y'lam =
-0``. Up to the value of the intercept b, the program is equivalent to the program with the shifted
-matrix
+Shifted columns. Since b is free and ``y'lam = 0``, multiples of y may be subtracted from the
+columns of A, which changes only b. The entries of the shifted matrix are of order one:
 
     A_ik = y_i y_k (K_ik - h_k) / sigma,   h_k = mean_i K_ik,   sigma^2 = mean_ik (K_ik - h_k)^2.
 
-The entries of the shifted matrix are of order one for any kernel.
+Two starting points. With a smooth kernel, all dual feasible points have tiny reduced costs
+``s = c - A'lam``; the first starting point therefore has tiny s and large ``u_k = mu/s_k``. Larger
+initial s make the steps too short. If the classes overlap little or one is rare, large coefficients
+do not cancel, and it is the first point whose steps are short: the method then starts again from
+the coefficients of the warm start.
 
-If the kernel is smooth, all dual feasible points have tiny reduced costs ``s = c - A'lam``.
-Therefore the first starting point has tiny reduced costs s and large coefficients ``u_k = mu/s_k``,
-with the same number mu for all k. On 18 programs (Pima and Heart, 3 values of gamma, 3 of C), two
-choices of the initial reduced costs were compared: tiny values, and the mean of ``|c_k|``. With the
-mean of ``|c_k|``, steps become too short in 14 of the 18 programs. On the other 4 programs, the
-mean takes 1.6 to 2.7 times as many iterations as tiny values.
-
-If the classes overlap little or one class is rare, large coefficients do not cancel in the decision
-values, and all steps from the first starting point are short. If the first starting point does not
-lead to an optimal solution, the method starts again from the second starting point, the
-coefficients of the warm start.
-
-An iteration takes of the order of ``n^3`` operations, or ``n r^2`` for a kernel matrix of numerical
-rank r. `benchmarks/routes.py` measures the time per program.
+An iteration takes about ``n^3`` operations, or ``n r^2`` at numerical rank r
+(`benchmarks/routes.py`).
 """
 
 from dataclasses import replace
@@ -41,10 +31,9 @@ from mmbench.machines.mmrm.interior import LowRank, LpInteriorPoint, first_itera
 from mmbench.machines.mmrm.program import Guess, KernelProgram
 from mmbench.machines.mmrm.vertex import partition_of, solve_vertex
 
-#: FINE_TOLERANCES are the tolerances of the interior-point method in its first and its second run
-#: from a starting point. The second run from a starting point is omitted if the relative gap after
-#: the first run is at most EXACT_GAP times the tolerance of the machine. Usually only the exact
-#: vertex has a relative gap of at most EXACT_GAP times the tolerance.
+#: FINE_TOLERANCES are the tolerances of the first and the second run from a starting point. The
+#: second run is omitted if the gap is at most EXACT_GAP times the machine's tolerance, usually at
+#: the exact vertex only.
 FINE_TOLERANCES, EXACT_GAP = (1e-7, 1e-9), 1e-3
 
 #: Lower bound on the reduced costs at the first starting point, divided by the mean of ``|c_k|``.

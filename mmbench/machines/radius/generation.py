@@ -1,18 +1,14 @@
 """Solution of R-SVM+ and R-SVMμ+ by a sequence of restricted problems.
 
-A restricted problem has a subset of the rows, of the pairs of rows, and of the features. The rows,
-pairs and features of a restricted problem are called listed. A pair of rows is violated if half the
-squared distance of the two rows, weighted by w^2 (R-SVM+) or mu (R-SVMμ+), exceeds the radius
-variable r. Each round solves a restricted problem, and adds the pairs with the largest violations,
-at most one pair per row.
+A restricted problem has a subset of the rows, pairs of rows and features, called listed. A pair is
+violated if half its squared distance, weighted by w^2 (R-SVM+) or mu (R-SVMμ+), exceeds the radius
+variable r. Each round adds the pairs with the largest violations, at most one per row.
 
-The restricted problems of R-SVM+ omit rows if there are at least 200 rows and at least as many
-features as rows. With a kernel, there are always as many features as rows. In the first round, the
-listed rows are the rows near or inside the margin of an SVM. In later rounds, rows inside the
-margin of the last solution are added. Inactive pairs and rows far outside the margin are removed.
-
-The restricted problems of R-SVMμ+ omit features. Feature k is added if its term ``q_k - v_k^2`` in
-the dual objective (see `pairs`) is smaller than the term of every listed feature.
+R-SVM+ omits rows if there are at least 200 rows and at least as many features as rows, as always
+with a kernel. The first round lists the rows near or inside the margin of an SVM; later rounds add
+rows inside the margin, and remove inactive pairs and rows far outside. R-SVMμ+ omits features:
+feature k is added if its term ``q_k - v_k^2`` of the dual objective (module `pairs`) is smaller
+than the terms of all listed features.
 """
 
 from dataclasses import replace
@@ -20,17 +16,16 @@ from dataclasses import replace
 import numpy as np
 from numpy.typing import NDArray
 
-from mmbench.allowance import time_is_up
+from mmbench.allowance import NoTimeLeft, check_time, time_is_up
 from mmbench.errors import Status
 from mmbench.machines.radius.listed import solve_cone, solve_interior
 from mmbench.machines.radius.pairs import Listed, PairProblem, PairSolution, far_pairs
 from mmbench.machines.svm import svm_dual
 from mmbench.solvers.svm_dual.smo import solve_smo
 
-#: Number of pairs in the first restricted problem, and maximum number of pairs added per round. If
-#: restricted problems omit rows, at most max(FIRST_PAIRS, m) pairs are added to the m pairs of the
-#: last restricted problem. On 650 rows of the data set Image, R-SVM+ with lambda from 0.1 to 1000
-#: has 2 to 48 active pairs.
+#: Pairs in the first restricted problem, and most pairs added per round. If rows are omitted, at
+#: most max(FIRST_PAIRS, m) pairs are added to the last m. On 650 rows of Image, R-SVM+ with lambda
+#: from 0.1 to 1000 has 2 to 48 active pairs.
 FIRST_PAIRS, PAIRS_PER_ROUND = 100, 1000
 
 #: Number of features in the first restricted problem, and maximum number of features added per
@@ -42,11 +37,10 @@ FIRST_FEATURES, FEATURES_PER_ROUND = 60, 40
 #: LISTED_MARGIN are listed.
 FEWEST_ROWS, LISTED_MARGIN = 200, 1.1
 
-#: ROUND_TOLERANCE_FACTOR and REMOVAL_FACTOR apply if the restricted problems of R-SVM+ omit rows.
-#: The tolerance of a restricted problem is ROUND_TOLERANCE_FACTOR times the gap of the previous
-#: round. Inactive pairs, and rows with margins of at least LISTED_MARGIN, are removed if the gap is
-#: at most REMOVAL_FACTOR times the gap at the previous removal. If inactive pairs were removed in
-#: each round, a problem in which all pairs of rows have the same distance would take many rounds.
+#: If R-SVM+ omits rows, the tolerance of a restricted problem is ROUND_TOLERANCE_FACTOR times the
+#: last gap. Inactive pairs, and rows with margins of at least LISTED_MARGIN, are removed if the gap
+#: is at most REMOVAL_FACTOR times the gap at the last removal: removal in each round would take
+#: many rounds if all pairs of rows have the same distance.
 ROUND_TOLERANCE_FACTOR, REMOVAL_FACTOR = 0.01, 0.5
 
 #: If the interior-point method ends with a relative gap above STALLED_GAP, Clarabel is used. The
@@ -75,14 +69,23 @@ def solve_generating(
     while rounds < max_rounds:
         rounds += 1
         most = max(FIRST_PAIRS, len(listed.pairs)) if by_rows else PAIRS_PER_ROUND
-        found, far = _solve_restricted(problem, listed, accuracy, cone, most)
+        try:
+            found, far = _solve_restricted(problem, listed, accuracy, cone, most)
+        except NoTimeLeft:
+            if rounds == 1:
+                raise
+            break  # the solution of the last round is returned
         iterations += found.iterations
         more = _violated_features(problem, found)
         margins = problem.y * (problem.rows @ found.w + found.b)
         violated = np.setdiff1d(np.flatnonzero(margins < 1.0), listed.rows)
         pairs, rows = _joined(listed.pairs, far), np.union1d(listed.rows, violated)
         complete = len(pairs) == len(listed.pairs) and not (len(violated) or len(more))
-        if found.gap <= tol or (complete and accuracy <= tol) or time_is_up():
+        if (
+            found.gap <= tol
+            or (complete and accuracy <= tol)
+            or time_is_up(rounds=rounds, gap=found.gap)
+        ):
             break
         if by_rows:
             near = margins < LISTED_MARGIN
@@ -111,6 +114,7 @@ def solve_all_pairs(problem: PairProblem, tol: float = 1e-6) -> PairSolution:
 
 def _first_listed(problem: PairProblem, by_rows: bool) -> Listed:
     (n, k), y = problem.rows.shape, problem.y
+    check_time(100.0 * n * k)
     rows, features, weights = np.arange(n), np.arange(k), np.ones(k)
     if problem.simplex and k > FIRST_FEATURES:
         # the first listed features have the largest differences between the class means
@@ -118,6 +122,7 @@ def _first_listed(problem: PairProblem, by_rows: bool) -> Listed:
         apart = np.abs(means[0] - means[1])
         features = np.sort(np.argsort(-apart, kind="stable")[:FIRST_FEATURES])
     if by_rows:
+        check_time(float(n) ** 2 * k)
         svm = solve_smo(svm_dual(problem.rows @ problem.rows.T, y, problem.C), tol=0.01)
         rows, weights = np.flatnonzero(y * svm.f < LISTED_MARGIN), problem.rows.T @ svm.u
     pairs, _ = far_pairs(problem.rows * (weights / problem.roots), 0.0, FIRST_PAIRS)

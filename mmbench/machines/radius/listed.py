@@ -1,35 +1,25 @@
 """Solvers of the restricted problems of R-SVM+ and R-SVMμ+, which have few pairs of rows.
 
-There are two solvers: Clarabel for a second-order cone program, and an interior-point method. The
-cone program is
+Clarabel solves the cone program, in which e_k = w_k^2 at the optimum makes (9) linear:
 
     min   1/2 sum_k e_k + lam r + C sum_i xi_i
     subject to   y_i (w'z_i + b) >= 1 - xi_i,  xi_i >= 0,
                  R-SVM+      e_k >= w_k^2,        1/2 sum_k e_k  (z_ik - z_jk)^2 <= r
                  R-SVMμ+     e_k mu_k >= w_k^2,   1/2 sum_k mu_k (z_ik - z_jk)^2 <= r,  sum mu = 1
 
-The rows z_i have the labels y_i, lam is the penalty on the radius, and C is the penalty on slack.
-In problem (9) of R-SVM+, the constraints of the pairs contain w_k^2. In the cone program, these
-constraints are linear, since they contain the variable e_k in place of w_k^2. At the optimum,
-``e_k = w_k^2``.
-
-The interior-point method solves the primal problem and the dual problem (see the module `pairs`) at
-the same time. Let Z be the feature matrix, u the multipliers of the rows, and theta the multipliers
-of the pairs. Let ``v = Z'u`` and ``q = D'theta``, where D_pk is the squared difference of the two
-rows of pair p in feature k. The interior-point method solves the optimality conditions of
-`HingeInteriorPoint` and the following conditions. Here e contains the slacks of the pairs, not the
-variables e_k of the cone program. The vector g contains the slacks of the dual constraints of the
-features, and t/2 is the multiplier of ``sum mu = 1``. In each iterate, both factors of the products
-``theta e`` and ``mu g`` are positive.
+The interior-point method solves primal and dual (module `pairs`) together. With the feature matrix
+Z, the multipliers u of the rows and theta of the pairs, and the squared differences D_pk of pair p
+in feature k, let ``v = Z'u`` and ``q = D'theta``. The slacks of the pairs are e (not the e_k
+above), g are the slacks of the dual constraints of the features, and t/2 is the multiplier of
+``sum mu = 1``. The conditions, besides the ones of `HingeInteriorPoint`, are
 
     pairs        e = r - D s / 2,                 theta e = 0,                 sum theta = lam
     R-SVM+       s = w^2,    v = (1 + q) w
     R-SVMμ+      s = mu,     w = mu v,      g = t - v^2 + q,     mu g = 0,        sum mu = 1
 
-The Newton equations have the additional unknown r, and for R-SVMμ+ also mu and t. The multipliers
-of the pairs and of the rows are eliminated from the Newton equations. Therefore the number of
-Newton equations does not depend on the number of pairs. If R-SVM+ has more features than rows and
-pairs together, the Newton equations are instead reduced to one unknown per row and one per pair.
+Rows and pairs are eliminated from the Newton equations, so their number does not depend on the
+pairs; r remains, and for R-SVMμ+ also mu and t. If R-SVM+ has more features than rows and pairs
+together, one unknown per row and pair remains instead.
 """
 
 from abc import ABC, abstractmethod
@@ -73,13 +63,12 @@ def product_cones(d: int) -> list[sparse.sparray]:
 def solve_cone(problem: PairProblem, squares: NDArray, tol: float) -> RestrictedSolution:
     """Solve the cone program by Clarabel; if Clarabel fails, w and all multipliers are 0.
 
-    Since the tolerances of Clarabel are absolute, the variables are scaled to magnitudes near 1. In
-    R-SVM+, w_k is divided by an upper bound on the optimal ``|w_k|``. The upper bound follows from
-    two facts: the objective value at w = 0 is ``2 * PairProblem.smaller``, and at any w it is at
-    least ``(1 + lam D_k) w_k^2 / 2``, where D_k is the largest squared difference of a listed pair
-    in feature k. In R-SVMμ+, the objective is divided by its value at w = 0 and equal weights mu_k,
-    and w is divided by the square root of this value. The scale of e_k is the square of the scale
-    of w_k.
+    Since Clarabel's tolerances are absolute, variables are scaled to magnitudes near 1. In R-SVM+,
+    w_k is divided by an upper bound on the optimal ``|w_k|``: the objective is
+    ``2 * PairProblem.smaller`` at w = 0, and at least ``(1 + lam D_k) w_k^2 / 2``, where D_k is the
+    largest squared difference of a listed pair in feature k. In R-SVMμ+, the objective is divided
+    by its value at w = 0 and equal mu_k, and w by the square root of this value. The scale of e_k
+    is the square of the scale of w_k.
     """
     (n, d), m, simplex, y = problem.rows.shape, len(squares), problem.simplex, problem.y
     of_e, of_mu, of_w = product_cones(d)
@@ -237,12 +226,11 @@ class PlusInteriorPoint(PairInteriorPoint):
         (n, k), m = self.Z.shape, len(self.D)
         if n + m >= k:
             return super()._factored(weight)
-        # The matrix of the Newton equations is diag(Q, 0, 0) + [A, G]' diag(omega) [A, G], with
-        # Q = 1 + q and a number omega > 0 for each row and each pair. The matrix [A, G] consists of
-        # [Z, 1, 0] for the rows and [D diag(w), 0, -1] for the pairs. The right-hand side consists
-        # of f for the features and g for (b, r), and the solution consists of x and x_br. The
-        # vector p = diag(omega) (A x + G x_br) satisfies
-        #     (A diag(Q)^{-1} A' + diag(omega)^{-1}) p - G x_br = A diag(Q)^{-1} f,    G'p = g.
+        # Newton matrix: diag(Q, 0, 0) + [A, G]' diag(omega) [A, G] with Q = 1 + q, a number omega >
+        # 0 per row and pair, and [A, G] = [Z, 1, 0] for rows, [D diag(w), 0, -1] for pairs. The
+        # right-hand side is f for the features and g for (b, r), the solution x and x_br, and p =
+        # diag(omega) (A x + G x_br) satisfies (A diag(Q)^{-1} A' + diag(omega)^{-1}) p - G x_br = A
+        # diag(Q)^{-1} f and G'p = g.
         root = np.sqrt(self._Q())
         A = np.empty((n + m, k))  # the matrix A above times diag(Q)^{-1/2}
         np.divide(self.Z, root, out=A[:n])

@@ -3,28 +3,20 @@
     min over w, b, xi, mu   1/2 sum_k w_k^2 / mu_k + C sum_i xi_i^2 / sum_k mu_k R_k^2
     subject to              y_i (w'x_i + b) >= 1 - xi_i,  sum_k mu_k = 1,  mu >= 0               (3)
 
-R_k, the radius of feature k, is half the range of feature k. The equation number (3) is from the
-2013 paper, which quotes the machine of the 2009 paper.
+R_k is half the range of feature k. The number (3) is of the 2013 paper, which quotes the 2009
+paper.
 
-Let a >= 0 be multipliers of the margin constraints with ``sum_i y_i a_i = 0``, and
-``v = sum_i y_i a_i x_i``. The minimum of the Lagrangian of (3) over w, b, xi and mu is
-``sum a - m/2`` with ``m = max_k (v_k^2 + R_k^2 ||a||^2 / (2 C))``. If the multipliers a are scaled
-optimally, the minimum of the Lagrangian is ``(sum a)^2 / (2 m)``, a lower bound on the optimal
-value.
+For multipliers a >= 0 with ``sum_i y_i a_i = 0``, let ``v = sum_i y_i a_i x_i``. The Lagrangian has
+the minimum ``sum a - m/2`` with ``m = max_k (v_k^2 + R_k^2 ||a||^2 / (2 C))``. For the best
+multiple of a it is ``(sum a)^2 / (2 m)``, a lower bound.
 
-If rows have weights s_i, the penalty on xi_i^2 in (3) is ``C s_i``. In the lower bound,
-``sum_i a_i^2 / (C s_i)`` then replaces ``||a||^2 / C``. With a kernel, there is one feature per
-training row, and two equal rows give two equal features. If a row is repeated, its optimal w_k and
-mu_k are divided between the two equal features. Therefore a row of weight 2 is equivalent to two
-equal rows, also with a kernel.
+With row weights s_i, ``C s_i`` replaces C, and ``sum_i a_i^2 / (C s_i)`` replaces ``||a||^2 / C``.
+With a kernel, there is one feature per training row. Two equal rows give two equal features, which
+share w_k and mu_k, so that a row of weight 2 is still equivalent to two equal rows.
 
-The cone program of (3) is solved at most four times, by Clarabel or by ECOS. Each cone program is
-scaled by the objective value of the best solution so far. The mean training times in
-``results/reference/solvers/table.csv`` are for the linear kernel and at most 300 training rows.
-Clarabel and ECOS take at most 0.02 s on four data sets of 9 to 60 features. On a pair of digits of
-USPS (256 features), Clarabel takes 0.18 s and ECOS 0.37 s; on a pair of digits of MNIST (784
-features), Clarabel takes 1.0 s and ECOS 0.6 s. The route (`Fit.route`) is the name of the solver,
-"majority" if no solution is better than w = 0, or "equal rows" if all rows are equal.
+The cone program is solved at most four times, scaled by the best objective so far. `Fit.route` is
+the solver (Clarabel or ECOS), "majority" if nothing is better than w = 0, or "equal rows". Times:
+``results/reference/solvers/table.csv``.
 
 References
 ----------
@@ -39,7 +31,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-from mmbench.allowance import time_is_up
+from mmbench.allowance import no_time_for, time_is_up
 from mmbench.errors import Status
 from mmbench.machines.base.parameters import choice, parameter, positive
 from mmbench.machines.base.problem import BinaryModel
@@ -49,6 +41,7 @@ from mmbench.machines.radius.pairs import quotient
 from mmbench.machines.radius.rsvm import RadiusMachine, ScaledFeatures
 from mmbench.machines.svm import tolerance
 from mmbench.memory import TrainingSize
+from mmbench.solvers.clarabel_ import OPERATIONS_PER_PRODUCT
 from mmbench.solvers.cones import ConeProgram, solve_socp
 from mmbench.solvers.result import relative_gap
 
@@ -102,9 +95,13 @@ class MRSVM(RadiusMachine):
         value, bound, iterations = float(C.sum()) * (1.0 - b * b) / radius, 0.0, 0
         package = "ecos" if self.solver == "ecos" else "clarabel"
         w, u, route = np.zeros(rows.shape[1]), np.zeros(len(y)), "majority"
+        n, d = rows.shape
+        closed = False
         for _ in range(MAX_PROGRAMS):
+            if no_time_for(OPERATIONS_PER_PRODUCT * 0.5 * n * d * min(n, d)):
+                break
             unit = value
-            program, d = cone_program(rows, y, C, squares, unit), rows.shape[1]
+            program = cone_program(rows, y, C, squares, unit)
             found = solve_socp(program, package, float(np.clip(0.01 * tol, 1e-10, 1e-5)))
             iterations += found.iterations
             if np.isfinite(found.x).all() and np.isfinite(found.z).all():
@@ -139,11 +136,9 @@ def cone_program(
 ) -> ConeProgram:
     """Return (3) as a cone program; the objective is divided by `unit`, w by ``sqrt(unit)``.
 
-    Since the tolerances of the solver are absolute, `unit` should be of the order of the optimal
-    value. The variables of the cone program are w, b, xi, e, mu and zeta. The variables xi are the
-    slacks multiplied by ``sqrt(C / (unit max R^2))``. The variables e_k are upper bounds on
-    ``w_k^2 / mu_k``. The variable zeta is an upper bound on the second term of the objective (3)
-    divided by `unit`.
+    Since tolerances are absolute, `unit` should be near the optimal value. The variables are w, b,
+    xi (slacks times ``sqrt(C / (unit max R^2))``), e with ``e_k >= w_k^2 / mu_k``, mu, and zeta, an
+    upper bound on the second term of (3) divided by `unit`.
     """
     (n, d), radius, signs = rows.shape, squares.max(), -y[:, None]
     of_e, of_mu, of_w = product_cones(d)

@@ -6,18 +6,15 @@
     R-SVM+      |w|_s = ||w||^2             s_k = w_k^2
     R-SVMμ+     |w|_s = sum_k w_k^2 / s_k   s = mu >= 0, sum_k mu_k = 1
 
-The signed multipliers of the margin constraints are ``u_i = y_i a_i`` with ``sum u = 0`` and ``0 <=
-a <= C``. The multipliers theta_p >= 0 of the pairs ``p = (i, j)`` of rows have the sum lam, the
-penalty on the radius. Let Z be the matrix with the rows z_i, ``v = Z'u``, and
-``q_k = sum_p theta_p (z_ik - z_jk)^2``. The dual problems are
+The rows have the signed multipliers ``u_i = y_i a_i`` with ``sum u = 0`` and ``0 <= a <= C``, and
+the pairs ``p = (i, j)`` have theta_p >= 0 with the sum lam. With ``v = Z'u`` and
+``q_k = sum_p theta_p (z_ik - z_jk)^2``, the dual problems are
 
     R-SVM+      max   sum_i a_i - 1/2 sum_k v_k^2 / (1 + q_k)
     R-SVMμ+     max   sum_i a_i + 1/2 min_k (q_k - v_k^2)
 
-Any dual feasible multipliers u and theta give a lower bound on the optimum, even if theta_p is zero
-for most pairs p. Any w and mu give an upper bound on the optimum: the objective value with the b
-that minimises the weighted sum of slacks, and with r(s) as the radius. A computed w is replaced by
-0 if the objective value at w is not below the objective value at 0.
+Any feasible u and theta give a lower bound, any w and mu an upper bound, with the best b. If w is
+not better than 0, it is replaced by 0.
 """
 
 from dataclasses import dataclass, replace
@@ -39,11 +36,9 @@ CHUNK = 32
 #: Relative rounding error of a distance, by which the threshold for skipped points is reduced.
 ROUNDING = 1e-9
 
-#: A warm start for other penalties contains the active pairs of the last restricted problem. If
-#: this restricted problem contains all rows, the warm start also contains the FEWEST_PAIRS most
-#: distant pairs of the restricted problem. With fewer pairs, the interior-point method may take
-#: short steps. A parameter search on Abalone (class 3 against 11) took 50 times as long if warm
-#: starts contained only the active pairs.
+#: A warm start for other penalties has the active pairs of the last restricted problem and, if that
+#: has all rows, its FEWEST_PAIRS most distant pairs. With fewer pairs, steps may be short: a search
+#: on Abalone (class 3 against 11) took 50 times as long with the active pairs only.
 FEWEST_PAIRS = 100
 
 #: A warm start of R-SVMμ+ contains the features whose weight mu_k exceeds SMALLEST_SHARE. The sum
@@ -103,9 +98,8 @@ class PairProblem:
     lam: float
     #: True if distances of rows are weighted by mu (R-SVMμ+), False if by w^2 (R-SVM+).
     simplex: bool
-    #: Factors by which the features are multiplied: one number for all features, or an array of
-    #: shape (k,). In R-SVM+ with a kernel, the factors are the square roots of the row weights.
-    #: Distances of rows are computed from the features before the multiplication by `roots`.
+    #: Factors of the features, one number or shape (k,): in R-SVM+ with a kernel, the square roots
+    #: of the row weights. Distances of rows are computed without `roots`.
     roots: float | NDArray = 1.0
 
     @property

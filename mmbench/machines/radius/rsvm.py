@@ -7,42 +7,28 @@
                 subject to                1/2 sum_k mu_k (x_ik - x_jk)^2 <= r    for all i, j
                                           sum_k mu_k = 1,  mu >= 0
 
-Both R-SVM+ and R-SVMμ+ have the margin constraints ``y_i (w'x_i + b) >= 1 - xi_i, xi_i >= 0``.
-The decision function is ``f(x) = w'x + b``. If lambda = 0, R-SVM+ is the SVM. If lambda = 0, the
-optimal mu_k of R-SVMμ+ is ``|w_k| / ||w||_1``, and the first term of (7) becomes ``1/2
-||w||_1^2``.
+Both have the constraints ``y_i (w'x_i + b) >= 1 - xi_i, xi_i >= 0``. For lambda = 0, R-SVM+ is the
+SVM, and the first term of (7) becomes ``1/2 ||w||_1^2``. With a kernel, feature k of x is
+``k(x_k, x)`` for the training row x_k (the paper's proximity space). With row weights s_i,
+``C s_i`` replaces C. In R-SVM+ with a kernel, ``w_k^2 / s_k`` replaces ``w_k^2`` in (9), so that a
+row of weight 2 has the effect of two equal rows.
 
-With a kernel, feature k of x is the kernel value ``k(x_k, x)`` with the training row x_k. The paper
-calls the space of the kernel values proximity space. If rows have weights s_i, the penalty on xi_i
-is ``C s_i``. In R-SVM+ with a kernel and row weights s_k, ``w_k^2 / s_k`` replaces ``w_k^2`` in
-(9). Therefore a row of weight 2 has the same effect as two equal rows of weight 1.
+Few of the constraints on pairs of rows are active. "interior" and "clarabel" therefore solve
+restricted problems, and add violated pairs until the gap is at most the tolerance. With a kernel
+and at least 200 rows, R-SVM+ also omits rows outside the margin.
 
-`Fit.route` is the name of a route in the following table. Few of the ``n (n - 1)/2`` constraints on
-pairs of rows are active. Therefore the routes "interior" and "clarabel" solve restricted problems
-with few pairs. Violated pairs are added until the relative gap is at most the tolerance. With a
-kernel and at least 200 rows, the restricted problems of R-SVM+ contain only the rows near or inside
-the margin. On 2000 normally distributed rows, the omission of rows from the restricted problems
-reduces the training time to a third. `benchmarks/peers.py` compares the training times of
-"interior" and "reference" for R-SVM+.
+    Fit.route    when                                 cost of a restricted problem
+    interior     default                              (n + m) k^2 + k^3 per iteration for n rows,
+                                                      m pairs, k features; (n + m)^2 k in R-SVM+
+                                                      with k > n + m
+    clarabel     solver="clarabel", or "interior"     one cone program
+                 ends with a gap above 1e-3
+    reference    solver="reference"                   one cone program with all pairs
+    equal rows   all rows are equal                   none
 
-============ ============================================== ====================================
-route        when                                           cost of a restricted problem
-============ ============================================== ====================================
-"interior"   default                                        (n + m) k^2 + k^3 per iteration for n
-                                                            rows, m pairs and k features; in
-                                                            R-SVM+ with k > n + m, (n + m)^2 k
-"clarabel"   ``solver="clarabel"``, or "interior" ends with one cone program with the pairs of the
-             a relative gap above 1e-3                      restricted problem
-"reference"  ``solver="reference"``                         one cone program with all pairs
-"equal rows" all rows are equal                             none
-============ ============================================== ====================================
-
-The route "interior" may end with a relative gap above 1e-3 if one class is rare and overlaps the
-other class. The mean training times in ``results/reference/solvers/table.csv`` are for the linear
-kernel and at most 300 training rows. In this table, the training time with "clarabel" is 1.1 to 1.4
-times the training time with "interior" on breast cancer (9 features) and Heart (13 features). The
-ratio is 1.9 to 2.8 on Ionosphere and Sonar (34 and 60 features), and 4.1 to 9.7 on a pair of digits
-of USPS and of MNIST (256 and 784 features).
+"interior" may fail if one class is rare and overlaps the other. Times are in
+``results/reference/solvers/table.csv`` ("interior", "clarabel") and `benchmarks/peers.py`
+("interior", "reference").
 
 References
 ----------
@@ -57,6 +43,7 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
+from mmbench.allowance import check_time
 from mmbench.errors import Status
 from mmbench.kernels.matrix import KernelLike
 from mmbench.machines.base.estimator import WeightedClassifier, row_weights
@@ -82,6 +69,9 @@ GRID = (0.1, 1.0, 10.0, 100.0, 1000.0)
 #: magnitude.
 ZERO_COEFFICIENT = 1e-6
 
+#: Operations per feature value, for the time limit: the scaling passes over all values six times.
+OPERATIONS_PER_VALUE = 300.0
+
 #: A feature is considered constant if its range is at most ROUNDING times its largest magnitude.
 ROUNDING = 16 * np.finfo(float).eps
 
@@ -96,6 +86,7 @@ class ScaledFeatures:
     def __init__(self, problem: BinaryProblem):
         self.linear = problem.kernel.name == "linear"
         rows = np.asarray(problem.X if self.linear else problem.gram, dtype=np.float64)
+        check_time(OPERATIONS_PER_VALUE * rows.size)
         self.origin = rows.mean(axis=0)
         self.rows = rows - self.origin
         constant = np.ptp(rows, axis=0) <= ROUNDING * np.abs(rows).max(axis=0)

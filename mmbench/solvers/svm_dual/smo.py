@@ -159,7 +159,7 @@ class Descent:
         rise, fall = gains(u, knots, slopes)
         self.bias, self.violation = optimality(self.decision, rise, fall)
         while self.violation > self.tol and self.left > 0 and refutations < PATIENCE:
-            asked = 0 if time_is_up() else min(chunk, self.left)
+            asked = 0 if time_is_up(violation=self.violation) else min(chunk, self.left)
             done = descend(
                 *(problem.gram.source, self.diagonal, u, self.decision, rise, fall, knots, slopes),
                 *(self.tol, asked, floor),
@@ -404,7 +404,7 @@ class WorkingSets(Descent):
             self.decision, self.left = steps.decision, self.left - first + steps.left
         self.measure()
         while self.violation > self.tol or not self._accurate(self.rounding):
-            spent = self.left <= 0 or time_is_up()
+            spent = self.left <= 0 or time_is_up(violation=self.violation)
             if self.violation <= self._level() or self.idle > PATIENCE or spent:
                 if spent and self._accurate(self.rounding):
                     break

@@ -1,12 +1,9 @@
-"""Figures 5 and 6 of the M4 paper: two-dimensional toy sets and the decision boundaries of
-machines.
+"""Figures 5 and 6 of the M4 paper: two-dimensional toy sets, and boundaries of machines.
 
-A toy set is drawn at random several times. The panel of the toy set shows the draw on which the
-largest number of machines have results. If several draws have the largest number of machines, the
-panel shows the first of these draws. Since records do not contain decision boundaries, each machine
-is trained again with the recorded parameters. On the test rows, the machine's new decision values
-are compared with the decision values in the record. The figure also shows the decision boundary of
-the Bayes classifier, which uses the true distributions.
+The panel of a toy set shows the first of the draws on which most machines have results. Since
+records have no boundaries, machines are trained again with the recorded parameters, and compared
+with the record by their decision values on the test rows. The boundary of the Bayes classifier uses
+the true distributions.
 """
 
 from __future__ import annotations
@@ -64,8 +61,9 @@ def draw(results: Results, output: Path, panels: Mapping[str, str]) -> str:
             _panel(axes, name, data, fits)
             texts = (f"{label(m)} {r.metrics['accuracy_pct']:.1f} %" for m, r in own)
             lines.append(f"{panels[name]}: draw {job.split.repeat + 1}, {', '.join(texts)}")
-        handles, labels = canvas.axes[0].get_legend_handles_labels()
-        canvas.legend(handles, labels, loc="outside lower center", ncols=4)
+        canvas.legend(
+            *canvas.axes[0].get_legend_handles_labels(), loc="outside lower center", ncols=4
+        )
     return "\n".join(lines)
 
 

@@ -70,7 +70,7 @@ def draw_ranks(results: Results, output: Path) -> str:
         }
 
     def panel(axes: Any, kernel: str, ranks: Ranks) -> str:
-        order, cd = ranks.order, f"critical difference {ranks.critical_difference:.2f}"
+        order, cd = list(ranks.means), f"critical difference {ranks.critical_difference:.2f}"
         values, labels = [ranks.means[m] for m in order], [results.label(m) for m in order]
         axes.set_title(f"{kernel}: mean ranks over {ranks.n} data sets, {cd}", loc="left")
         axes.set_xlabel(

@@ -7,6 +7,7 @@ from textwrap import fill
 from typing import TYPE_CHECKING, Any
 
 from mmbench.errors import UserError
+from mmbench.jobs.planned import grouped
 from mmbench.results.cells import METRIC, Row, rows_of
 from mmbench.results.frames import Results
 from mmbench.results.published import published_rows
@@ -53,20 +54,14 @@ def draw(results: Results, output: Path, width: float = PAGE) -> str:
         raise UserError(f"{results.name}: no measured value is compared with a published one")
     rates = prints_error_rates(results.layout) and rows[0].metric == METRIC
     sign, metric = (-1, ERROR_RATE) if rates else (1, rows[0].metric)
-    panels: dict[str, list[Row]] = {}
     several = len({row.dataset for row in rows}) > 1
-    for row in rows:
-        kernel = caption_of(results, (row.kernel, row.degree))
-        panels.setdefault(kernel if several else "", []).append(row)
-    panels = panels if len(panels) > 1 else {"": rows}
+    panels = grouped((caption_of(results, (row.kernel, row.degree)), row) for row in rows)
+    panels = panels if several and len(panels) > 1 else {"": rows}
     names = data_names(dict.fromkeys(row.dataset for row in rows))
     machines = looks(dict.fromkeys(row.machine for row in rows))
-    lines = []
-    stacked = width < PAGE
-    height = 1.2 + max(
-        len({_place(row, names, several) for row in own}) * (0.13 + 0.1 * len(machines))
-        for own in panels.values()
-    )
+    lines, stacked = [], width < PAGE
+    most = max(len({_place(row, names, several) for row in own}) for own in panels.values())
+    height = 1.2 + most * (0.13 + 0.1 * len(machines))
     shape = (len(panels), 1) if stacked else (1, len(panels))
     with drawing(output, width, height * shape[0]) as canvas:
         grid = canvas.subplots(*shape, squeeze=False).ravel()
@@ -81,10 +76,8 @@ def draw(results: Results, output: Path, width: float = PAGE) -> str:
             axes.set_yticks(range(len(places)), [fill(place, 18) for place in places])
             axes.set_ylim(len(places) - 0.5, -0.5)
             axes.set(xlabel=DIFFERENCES[metric], title=title)
-        handles, labels = grid[0].get_legend_handles_labels()
-        canvas.legend(
-            handles, labels, loc="outside lower center", ncols=min(len(labels), 3 if stacked else 6)
-        )
+        ncols = min(len(machines), 3 if stacked else 6)
+        canvas.legend(*grid[0].get_legend_handles_labels(), loc="outside lower center", ncols=ncols)
     for row in rows:
         gap, where = sign * (row.measured - row.published), _place(row, names, True)
         kernel = kernel_text(row.kernel, row.degree)

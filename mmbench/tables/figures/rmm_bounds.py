@@ -51,8 +51,7 @@ def draw(results: Results, output: Path) -> str:
                 axes.errorbar(*zip(*sorted(curve), strict=True), color=colour(0), label="RMM")
             axes.set_xticks(TICKS, [f"{value:g}" for value in TICKS])
             axes.minorticks_off()
-        handles, labels = panels[0].get_legend_handles_labels()
-        canvas.legend(handles, labels, loc="outside lower center", ncols=3)
+        canvas.legend(*panels[0].get_legend_handles_labels(), loc="outside lower center", ncols=3)
         canvas.suptitle("The RMM against its bound")
     return "\n".join(texts)
 

@@ -1,13 +1,9 @@
 """Figure 2 of the RMM paper: training time of SVM and RMM over the number of training rows.
 
-Both panels of figure 2 show CPU seconds of one thread on logarithmic axes. In the left panel, times
-exclude the computation of the Gram matrix, and the RMM's times also exclude the SVM that is trained
-before the RMM. In the right panel, times include the whole training. The RMM paper does not state
-whether its times include the Gram matrix and the SVM.
-
-The CPU time is assumed to be proportional to a power of the number n of training rows. For each
-machine, the legends state the exponent of n. The exponent is the slope of the least-squares line
-through the points (log n, log time).
+Both panels show CPU seconds of one thread. On the left, times exclude the Gram matrix, and for the
+RMM the SVM that is trained first; on the right, they include both. The paper does not state what
+its times include. Legends state the exponent of n: the slope of the least-squares line through the
+points (log n, log time).
 """
 
 from __future__ import annotations

@@ -103,9 +103,10 @@ def comparison(results: Results) -> Table:
         except ValueError as error:
             notes.append(f"{caption}: no ranks, {error}.")
         else:
+            concordance = ranks.statistic / ranks.n / (len(ranks.means) - 1)
             notes.append(
                 f"{caption}: Friedman over {ranks.n} data sets: chi-square {ranks.statistic:.2f}, "
-                f"p = {ranks.p:.2g}, Kendall's W {ranks.concordance:.2f}. Rank 1 is best; values "
+                f"p = {ranks.p:.2g}, Kendall's W {concordance:.2f}. Rank 1 is best; values "
                 f"are rounded to {rank_decimals(metric)} decimals. Nemenyi's critical difference "
                 f"at {LEVEL:g}: {ranks.critical_difference:.2f}."
             )
@@ -191,7 +192,7 @@ def _ranks(results: Results, ranks: Ranks, stability: pd.DataFrame | None, kerne
     # Groups of machines without a significant difference are named A to Z, then AA, BB, and so on.
     letters = (letter * n for n in count(1) for letter in ascii_uppercase)
     groups, rows = list(zip(letters, ranks.cliques(), strict=False)), []
-    for machine in ranks.order:
+    for machine in ranks.means:
         own = " ".join(letter for letter, group in groups if machine in group)
         chance = () if stability is None else stability_texts(stability.loc[machine])
         rows.append([results.label(machine), f"{ranks.means[machine]:.2f}", own, *chance])

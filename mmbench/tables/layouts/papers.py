@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator
-from dataclasses import replace
 from functools import partial
 from itertools import product
 from statistics import fmean
@@ -58,13 +57,6 @@ from mmbench.tables.text import (
 # -- MMRM --------------------------------------------------------------------------------------
 
 
-def mmrm_accuracies(results: Results) -> list[Grid]:
-    """Return the blocks for table 1 of the MMRM paper: accuracies, with one block per kernel."""
-    order = ("linear", "poly", "rbf")
-    kernels = sorted(results.kernels, key=lambda kernel: order.index(kernel[0]))
-    return paired(results, caption="{}", kernels=kernels)
-
-
 #: Sizes of a data set that are listed in table 2 of the MMRM paper.
 MMRM_SIZES = ("train", "test", "features", "classes")
 
@@ -108,20 +100,6 @@ def _ties_and_seconds(results: Results) -> Grid:
     return Grid(columns, once(rows), caption)
 
 
-# -- RMM, journal version ----------------------------------------------------------------------
-
-
-def rmm_rates(results: Results) -> list[Grid]:
-    """Return table blocks of error rates in per cent, that is, 100 minus the accuracy."""
-
-    def rates(row: Row) -> Row:
-        values = (row.measured, row.published)
-        measured, published = (None if value is None else 100 - value for value in values)
-        return row._replace(measured=measured, published=published)
-
-    return paired(results, sd=True, change=rates)
-
-
 # -- M4 ----------------------------------------------------------------------------------------
 
 #: Levels of the two quantiles that enclose 90 % of the accuracies.
@@ -157,13 +135,12 @@ def percentile(results: Results, key: Key) -> float | None:
     """Return the percentile of a published accuracy among the accuracies on all splits, or None if
     there are fewer than two splits.
     """
-    from scipy.stats import percentileofscore
-
     published = results.row(key, METRIC).published
     draws = np.round(list(results.by_split(key).values()), 1)
     if published is None or len(draws) < 2:
         return None
-    return float(percentileofscore(draws, published, "mean"))
+    below = (draws < published).sum() + (draws <= published).sum()
+    return float(below * (50.0 / len(draws)))
 
 
 #: Data sets on which, according to the M4 paper, the M4 is significantly better than SVM and MPM.
@@ -291,20 +268,20 @@ def mamc_times(results: Results) -> list[Grid]:
     Measured and published CPU seconds are not comparable, since the paper used another computer and
     another program. Measured and published ratios are comparable.
     """
-    seconds = mamc_seconds(results)
-    ratios = mamc_ratios(seconds)
+    ratios = mamc_ratios(seconds := mamc_seconds(results))
 
     def block(name: str, text: Callable[[float], str], sides: list[pd.DataFrame]) -> Grid:
         caption = f"{name}: measured / published"
-        texts = [side[results.columns].map(text).to_numpy() for side in sides]
-        cells = texts[0] + " / " + texts[1]
-        rows = [
-            [name_of(results, place), *line]
-            for place, line in zip(results.places, cells, strict=True)
-        ]
-        return Grid(columns_of(results, "data", group=caption), rows, caption)
+        ours, theirs = (side[results.columns].map(text).to_numpy() for side in sides)
+        cells = np.column_stack(
+            [[name_of(results, p) for p in results.places], ours + " / " + theirs]
+        )
+        return Grid(columns_of(results, "data", group=caption), cells.tolist(), caption)
 
-    grids = [block("CPU seconds", seconds_text, seconds), block("Ratio", _ratio_text, ratios)]
+    def ratio(value: float) -> str:
+        return NOTHING if np.isnan(value) else f"{value:.{1 if value < 100 else 0}f}"
+
+    grids = [block("CPU seconds", seconds_text, seconds), block("Ratio", ratio, ratios)]
     # Some of the published times are missing in the surviving text of the paper. Therefore, the
     # published counts of shortest and longest times are read from the paper, and not computed.
     values = {(row["metric"], row["machine"]): row["value"] for row in results.published}
@@ -315,10 +292,6 @@ def mamc_times(results: Results) -> list[Grid]:
         texts.append(f"{'-'.join(map(str, counts.get(m, ()))) or NOTHING} / {theirs_text}")
     grids[1].rows.append(["shortest-longest", *texts])
     return grids
-
-
-def _ratio_text(ratio: float) -> str:
-    return NOTHING if np.isnan(ratio) else f"{ratio:.{1 if ratio < 100 else 0}f}"
 
 
 # -- F-SVM -------------------------------------------------------------------------------------
@@ -367,11 +340,10 @@ def fsvm_times(results: Results) -> Iterator[Grid]:
     caption = "CPU milliseconds per training (the published times are lost)."
     heads = data_heads(lambda place: printed(results, place.dataset))
     for kernel in results.kernels:
-        places, name = results.places_of(kernel), f"{caption} {caption_of(results, kernel)}"
-        cells = {m: {text(place._replace(machine=m)) for place in places} for m in results.columns}
-        timed = [machine for machine in results.columns if cells[machine] != {NOTHING}]
-        grid = by_machine(results, text, name, heads=heads, places=places, machines=timed)
-        yield replace(grid, kind=TIMES)
+        own, name = results.places_of(kernel), f"{caption} {caption_of(results, kernel)}"
+        cells = {m: {text(place._replace(machine=m)) for place in own} for m in results.columns}
+        timed = [machine for machine in cells if cells[machine] != {NOTHING}]
+        yield by_machine(results, text, name, heads=heads, places=own, machines=timed, kind=TIMES)
 
 
 def fsvm_sizes(results: Results) -> list[Grid]:

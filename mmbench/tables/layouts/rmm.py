@@ -1,12 +1,9 @@
 """Tables of the RMM paper: errors on digits, and the training times of figure 2 as a table.
 
-For digits, the paper reports the results of single runs. If an experiment repeats the parameter
-selection with several seeds, the table shows the run with the first seed and the mean over seeds.
-
-The certificate of an RMM states three CPU times: for the Gram matrix, for the SVM that is trained
-first, and for the RMM itself. The CPU time is assumed to be proportional to a power of the number n
-of training rows. The last row of a table of times contains the exponent of n. The exponent is the
-slope of the least-squares line through the points (log n, log time).
+The paper reports single runs on digits. If the selection is repeated with several seeds, the table
+shows the run with the first seed and the mean over seeds. Times of the Gram matrix, of the SVM that
+is trained first, and of the RMM are separate. The last row of a table of times is the exponent of
+n: the slope of the least-squares line through the points (log n, log time).
 """
 
 from __future__ import annotations
@@ -66,7 +63,7 @@ def digits(results: Results) -> list[Grid]:
         _errors(results),
         _grid(results, expected, "Errors expected under random tie-breaking, mean over seeds"),
         _mcnemar(results),
-        replace(_grid(results, seconds, of_seconds), kind=TIMES),
+        _grid(results, seconds, of_seconds, TIMES),
     ]
 
 
@@ -84,27 +81,18 @@ def _errors(results: Results) -> Grid:
             continue
         several, lines = any(row.sd is not None for row in found), dict[str, list[Any]]()
         if several:
-            lines["single run"] = [_single_run(results, key) for key in keys]
-        heads: list[Shown] = [
-            head(results, keys[0], printed(results, dataset)),
-            results.label(machine),
-        ]
+            runs = (results.by_split(key, METRIC) for key in keys)
+            firsts = ([n for at, n in sorted(own.items()) if at[:2] == FIRST] for own in runs)
+            lines["single run"] = [f"{own[0]:.0f}" if own else NOTHING for own in firsts]
+        name = head(results, keys[0], printed(results, dataset))
         means = (measured(row, None if row.sd is None else 1, sd=True) for row in found)
         texts = [shown(*pair, kernel=False) for pair in zip(means, found, strict=True)]
         lines["mean" if several else "measured"] = texts
         published = [published_text(row) for row in found]
         if set(published) != {NOTHING}:  # for the larger data sets, the paper omits some machines
             lines["published"] = published
-        rows.extend([*heads, name, *texts] for name, texts in lines.items())
+        rows += [[name, results.label(machine), line, *own] for line, own in lines.items()]
     return Grid(_columns(results, "machine", ""), once(rows), "Errors on the test digits")
-
-
-def _single_run(results: Results, key: Key) -> str:
-    """Return the number of errors of the predictions in the run with the first seed."""
-    hits, found = results.hits(key, FIRST), results.by_split(key, METRIC)
-    first = next((found[at] for at in sorted(found) if at[:2] == FIRST), None)
-    count = (~hits).sum() if hits is not None else first
-    return NOTHING if count is None else f"{count:.0f}"
 
 
 def _mcnemar(results: Results) -> Grid:
@@ -125,7 +113,7 @@ def _mcnemar(results: Results) -> Grid:
     return Grid(_columns(results), rows, caption)
 
 
-def _grid(results: Results, show: Callable[[Key], str], caption: str) -> Grid:
+def _grid(results: Results, show: Callable[[Key], str], caption: str, kind: str = "") -> Grid:
     """Return a table block with one row per data set and machine.
 
     The function `show` returns the text of a table cell.
@@ -135,7 +123,7 @@ def _grid(results: Results, show: Callable[[Key], str], caption: str) -> Grid:
         texts = [show(key) for key in _keys(results, dataset, machine)]
         if set(texts) != {NOTHING}:
             rows.append([printed(results, dataset), results.label(machine), *texts])
-    return Grid(_columns(results, "machine"), once(rows), caption)
+    return Grid(_columns(results, "machine"), once(rows), caption, kind)
 
 
 def _columns(results: Results, *heads: str) -> tuple[Column, ...]:
@@ -270,53 +258,41 @@ def times(results: Results) -> Iterator[Grid]:
 
 
 def _times_of(results: Results, base: Key) -> list[Grid]:
-    after = seconds(results, base, AFTER)
-    machines = [str(machine) for machine in after]
+    sizes, machines = (list(part) for part in seconds(results, base, AFTER).axes)
     rmms = [machine for machine in machines if machine != SVM]
     # An RMM makes the same errors with and without a warm start. Therefore, its errors are shown
     # only once.
     tested = [m for m in results.columns if not starts_cold(results, m)]
-    parts, ratios, totals = list[list[Shown]](), list[list[Shown]](), list[list[Shown]]()
 
-    def text(machine: str, size: Any, metric: str, form: Callable[[float], str]) -> str:
+    def text(machine: str, size: Any, metric: str, form: str = "{:.3g}") -> str:
         value = results.value(base._replace(machine=machine, size=size), metric)
-        return NOTHING if value is None else form(value)
+        return NOTHING if value is None else form.format(value, 1 + value)
 
-    for size in after.index:
-        found = [results.row(base._replace(machine=m, size=size), METRIC) for m in tested]
-        errors = (Text(measured_text(row), notes=notes_of(row)) for row in found)
-        own = (text(m, size, AFTER, "{:.3g}".format) for m in machines)
-        parts.append([str(size), *own, *errors])
-        both = (text(m, size, RATIO_AFTER, lambda t: f"{t:.1f} / {1 + t:.1f}") for m in rmms)
-        ratios.append([str(size), *both])
-        line = [text("", size, OF_GRAM, "{:.3g}".format)]
-        for m in machines:
-            ratio = text(m, size, RATIO_WHOLE, " ({:.2f})".format)
-            value = text(m, size, WHOLE, "{:.3g}".format)
-            line.append(value + (ratio if NOTHING not in (value, ratio) else ""))
-        totals.append([str(size), *line])
-    of_parts = [exponent_text(results, base, m, AFTER) or NOTHING for m in machines]
-    of_totals = [exponent_text(results, base, m, WHOLE) or NOTHING for m in machines]
-    gram = exponent_text(results, base, "", OF_GRAM) or NOTHING
-    parts.append(["exponent", *of_parts, *[""] * len(tested)])
-    totals.append(["exponent", gram, *of_totals])
+    def errors(size: Any) -> Iterator[Text]:
+        for row in (results.row(base._replace(machine=m, size=size), METRIC) for m in tested):
+            yield Text(measured_text(row), notes=notes_of(row))
+
+    def whole(machine: str, size: Any) -> str:
+        both = text(machine, size, WHOLE), text(machine, size, RATIO_WHOLE, " ({:.2f})")
+        return "".join(both) if NOTHING not in both else both[0]
+
+    def powers(metric: str, names: list[str]) -> list[str]:
+        return [exponent_text(results, base, name, metric) or NOTHING for name in names]
+
+    after = [[str(s), *(text(m, s, AFTER) for m in machines), *errors(s)] for s in sizes]
+    after.append(["exponent", *powers(AFTER, machines), *[""] * len(tested)])
+    ratios = [[str(s), *(text(m, s, RATIO_AFTER, "{:.1f} / {:.1f}") for m in rmms)] for s in sizes]
+    totals = [[str(s), text("", s, OF_GRAM), *(whole(m, s) for m in machines)] for s in sizes]
+    totals.append(["exponent", *powers(OF_GRAM, [""]), *powers(WHOLE, machines)])
+    heads, kernel = numbers("rows"), caption_of(results, (base.kernel, base.degree))
     errors_of = numbers(*(f"errors {results.label(m)}" for m in tested), group="errors")
-    trained = (*numbers(GRAM), *columns_of(results, machines=machines))
-    first = head(results, base, name=base.dataset)
-    kernel = caption_of(results, (base.kernel, base.degree))
-    caption = replace(
-        first, tail=f", {kernel}: CPU seconds after the Gram matrix, errors on the test part"
-    )
-    columns = {
-        caption: (*columns_of(results, machines=machines, group="CPU seconds"), *errors_of),
-        Text("Times the SVM's seconds: RMM alone / RMM with its SVM"): columns_of(
-            results, machines=rmms
-        ),
-        Text("CPU seconds of whole trainings (relative to the SVM)"): trained,
-    }
+    columns = (*heads, *columns_of(results, machines=machines, group="CPU seconds"), *errors_of)
+    tail = f", {kernel}: CPU seconds after the Gram matrix, errors on the test part"
+    of_ratios = "Times the SVM's seconds: RMM alone / RMM with its SVM"
+    of_totals = "CPU seconds of whole trainings (relative to the SVM)"
+    trained = (*heads, *numbers(GRAM), *columns_of(results, machines=machines))
     return [
-        Grid((*numbers("rows"), *own), rows, caption, kind)
-        for (caption, own), rows, kind in zip(
-            columns.items(), (parts, ratios, totals), ("", "", TIMES), strict=True
-        )
+        Grid(columns, after, replace(head(results, base, name=base.dataset), tail=tail)),
+        Grid((*heads, *columns_of(results, machines=rmms)), ratios, Text(of_ratios)),
+        Grid(trained, totals, Text(of_totals), TIMES),
     ]

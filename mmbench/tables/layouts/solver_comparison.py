@@ -100,30 +100,23 @@ def _grids(results: Results, kernel: KernelKey) -> list[Grid]:
             texts += [f"{support:.1f}", native or NOTHING]
         splits = [row for key in keys for row in results.by_cell.get(key, ())]
         failed = [row for row in splits if row.accuracy_pct is None]
-        notes = [notes_of(results.row(key, METRIC), kernel=False) for key in keys if failed]
+        notes = (notes_of(results.row(key, METRIC), kernel=False) for key in keys if failed)
         done = [row for row in splits if row.accuracy_pct is not None]
         ended = Counter(str(fit["status"]) for row in done for fit in row.certificates or ())
-        statuses = ended or counts(done, "fits")
-        statuses += Counter(row.status for row in failed)
+        statuses = (ended or counts(done, "fits")) + Counter(row.status for row in failed)
         cited = tuple(dict.fromkeys(note for own in notes for note in own))
         status = Text(_counts(statuses.most_common()) or "not run", notes=cited)
-        name = results.label(solver)
-        certificates.append([name, *texts, status])
+        certificates.append([results.label(solver), *texts, status])
         ms = (results.value(Key(d, kernel[0], None, solver), MS) for d in results.datasets)
-        times.append([name, *(NOTHING if value is None else f"{value:.3g}" for value in ms)])
-    heads = (
-        *numbers("median excess", "largest excess", "largest gap", "largest violation"),
-        *numbers("support vectors"),
-        *words("status of the solver", "recomputed status"),
-    )
+        texts = [NOTHING if value is None else f"{value:.3g}" for value in ms]
+        times.append([results.label(solver), *texts])
+    heads = numbers("median excess", "largest excess", "largest gap", "largest violation")
+    heads += (*numbers("support vectors"), *words("status of the solver", "recomputed status"))
     caption, first = caption_of(results, kernel), words("solver")
+    of_times = f"{caption}: median CPU ms of a training"
     return [
         Grid((*first, *heads), certificates, caption),
-        Grid(
-            (*first, *numbers(*results.datasets)),
-            times,
-            f"{caption}: median CPU ms of a training",
-        ),
+        Grid((*first, *numbers(*results.datasets)), times, of_times),
     ]
 
 

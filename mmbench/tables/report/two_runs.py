@@ -12,8 +12,8 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from mmbench.jobs.planned import Key, grouped
-from mmbench.results.cells import METRIC, rows_of
+from mmbench.jobs.planned import grouped
+from mmbench.results.cells import METRIC, key_at, rows_of
 from mmbench.results.compare import compare
 from mmbench.results.frames import Results
 from mmbench.results.statistics import LEVEL, holm
@@ -37,9 +37,7 @@ def changes(before: Results, after: Results) -> pd.DataFrame:
     bands: dict[tuple[Any, Any], str] = {(True, False): "left", (False, True): "entered"}
     made = compare(before, after).cells
     found = made[made.difference.notna() & made.metric.isin([METRIC, after.metric])]
-    cells = {
-        (Key(r.dataset, r.kernel, r.degree, r.machine, r.size), r.metric): r for r in rows_of(found)
-    }
+    cells = {(key_at(row), row.metric): row for row in rows_of(found)}
     rows = []
     for key in after.keys:
         own, shown = (cells.get((key, metric)) for metric in (METRIC, after.metric))

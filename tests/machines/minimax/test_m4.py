@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import product
 from types import SimpleNamespace
 
 import numpy as np
@@ -107,27 +108,12 @@ SLOW = pytest.mark.slow
 
 # -- routes ------------------------------------------------------------------------------------
 
-SETS = {
-    "ionosphere": "ionosphere",
-    "sonar": "sonar",
-    "pima": "pima",
-    "heart": "heart",
-    "vote": "vote",
-    "breast": "breast_wisconsin",
-    "twonorm": "twonorm",
-}
-
-
-def is_quick(name, kernel, solver):
-    """Whether a case is part of the default run."""
-    return solver != "reference" and (kernel == "linear" or name == "sonar")
-
-
+SETS = ("ionosphere", "sonar", "pima", "heart", "vote", "breast_wisconsin", "twonorm")
+QUICK = [(name, "linear") for name in SETS] + [("sonar", "rbf")]
 CASES = [
-    pytest.param(name, kernel, solver, marks=[] if is_quick(name, kernel, solver) else SLOW)
-    for name in SETS
-    for kernel in ("linear", "rbf")
-    for solver in ("clarabel", "ecos", "reference")
+    pytest.param(*case, marks=[] if solver != "reference" and case[:2] in QUICK else SLOW)
+    for case in product(SETS, ("linear", "rbf"), ("clarabel", "ecos", "reference"))
+    for name, kernel, solver in [case]
     if solver != "reference" or kernel == "linear" or name in ("heart", "sonar")
 ]
 
@@ -136,7 +122,7 @@ CASES = [
 def test_all_routes_reach_one_objective(real_data, name, kernel, solver):
     if solver == "ecos":
         pytest.importorskip("ecos", reason="needs the extra mmbench[solvers]")
-    data = real_data(SETS[name])
+    data = real_data(name)
     X, y = minmax(data.X), np.where(data.y == np.unique(data.y)[1], 1.0, -1.0)
     width = Kernel(kernel, 1.0) if kernel == "rbf" else LINEAR
     for factor in (1.5, 10.0) if kernel == "rbf" else (1.5, 10.0, 100.0):
@@ -344,12 +330,6 @@ def test_the_ivanov_form_without_slack_is_the_hard_margin(share):
     ivanov = M4(A=share * (1 - 1e-9) * hard.fits_[0].extra["rho"]).fit(X, y)
     assert ivanov.fits_[0].objective == 0 == ivanov.fits_[0].gap
     np.testing.assert_array_equal(ivanov.coef_, hard.coef_)
-
-
-@pytest.mark.parametrize("form", [{"margin": "hard"}, {"normalization": "mean"}, {"nu": 0.5}])
-def test_the_ivanov_form_of_another_problem_is_refused(form):
-    with pytest.raises(ValueError, match="A needs margin='soft', normalization='margin' and nu=0"):
-        M4(A=1.0, **form).fit(*gaussians())
 
 
 def test_the_weighted_margins_of_the_paper_are_unbounded():
@@ -654,10 +634,8 @@ def test_equal_classes_have_nothing_to_gain_below_a_factor_of_one():
     assert above is Status.OPTIMAL
 
 
-def test_kernel_without_ridge_is_refused_and_almost_without_is_degenerate():
+def test_kernel_almost_without_ridge_is_degenerate():
     X, y = gaussians()
-    with pytest.raises(ValueError, match="ridge must be > 0"):
-        M4(kernel="rbf", ridge=0).fit(X, y)
     fits = [
         m4(RBF, ridge=ridge, margin="hard").train(problem(X, y, RBF)).fit
         for ridge in (1e-2, 1e-4, 1e-6)
@@ -755,13 +733,6 @@ def test_with_nu_1_the_m4_is_the_mpm_without_a_ridge_too():
     assert machine.fits_[0].extra["kept"] == 0
     Z = rng.normal(size=(500, 7))
     assert np.array_equal(machine.predict(Z), MPM(ridge=0).fit(X, y).predict(Z))
-
-
-@pytest.mark.parametrize("name", ["C", "C_factor"])
-@pytest.mark.parametrize("solver", ["auto", "reference", "ecos"])
-def test_penalties_beyond_double_precision_are_refused_in_one_line(name, solver):
-    with pytest.raises(ValueError, match=rf"{name} must be .* <= 1e\+100.*, got 1.7e\+308"):
-        M4(solver=solver, **{name: 1.7e308}).fit(*gaussians())
 
 
 @pytest.mark.parametrize("seed", [15, 45, 71])

@@ -195,11 +195,6 @@ def test_kernel_machine_is_the_linear_one_on_the_empirical_features():
     np.testing.assert_allclose(machine.decision_function(test), expected, atol=1e-6)
 
 
-def test_kernel_without_ridge_is_refused():
-    with pytest.raises(ValueError, match="ridge must be > 0"):
-        MPM(kernel="rbf", ridge=0).fit(*gaussians())
-
-
 # -- traps -------------------------------------------------------------------------------------
 
 

@@ -459,24 +459,6 @@ def test_class_weights_by_label_are_refused_where_labels_are_not_known():
         MMRM(class_weight={1.0: 2.0}).train(problem)
 
 
-@pytest.mark.parametrize(
-    ("name", "value"),
-    [
-        ("C", -1.0),
-        ("C", 0),
-        ("C_factor", None),
-        ("bias", "mean"),
-        ("class_weight", "even"),
-        ("class_weight", {0: -1}),
-        ("solver", "simplex"),
-        ("tol", 0),
-    ],
-)
-def test_invalid_parameters_are_named(name, value):
-    with pytest.raises(ValueError, match=f"MMRM: {name} must"):
-        MMRM(**{name: value}).fit(*clouds())
-
-
 def test_the_ratios_of_all_pairs_are_an_attribute():
     X, y = load_iris(return_X_y=True)
     machine = MMRM(C=10.0, gamma=0.1).fit(X, y)

@@ -265,20 +265,6 @@ def test_constant_features_end_at_the_majority_within_B():
     assert machine.fits_[0].status is Status.OPTIMAL
 
 
-@pytest.mark.parametrize(
-    ("parameters", "words"),
-    [
-        ({"B": -0.1}, "B must be a number >= 0"),
-        ({"B_fraction": 0}, "B_fraction must be a number > 0 and <= 1"),
-        ({"B_fraction": 1.5}, "B_fraction must be a number > 0 and <= 1"),
-        ({"C": float("inf")}, "C must be a number > 0"),
-    ],
-)
-def test_bad_parameters_are_named(parameters, words):
-    with pytest.raises(ValueError, match=words):
-        RMM(**parameters).fit([[0.0], [1.0]], [0, 1])
-
-
 # -- invariances of the linear machine ---------------------------------------------------------
 
 

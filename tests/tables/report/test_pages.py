@@ -207,11 +207,13 @@ def test_a_reference_table_without_numbers_of_splits_or_deviations_has_pages(
     assert "accuracy (%)" in cell.text.partition("All metrics")[2]
 
 
-def test_notes_of_a_reference_table_occur_once_and_with_its_rule(pages) -> None:
+def test_notes_of_a_reference_table_are_text_and_occur_once_with_its_rule(pages) -> None:
     text = pages(REFERENCE / "m4_table2")["m4_table2/index.html"].text
     assert text.count("In parentheses: standard error over 50 folds. It underestimates") == 1
     assert "standard error over 50 splits" not in text
     assert not re.search(r"^\[\d+\] ", text, re.M)  # a footnote is an item of the numbered list
+    assert text.count("+ M4 better, − M4 worse at 0.05.") == 1
+    assert "\\+ M4" not in text
 
 
 def test_two_experiments_of_one_name_have_folders_of_their_own(usps, pages) -> None:
@@ -310,8 +312,8 @@ def test_the_time_of_an_experiment_is_that_of_all_splits(results, pages) -> None
     experiment = results.experiment("own", datasets=["iris"], machines=["svm"], splits=3)
     for repeat in range(3):
         experiment.add(experiment.job("iris", "svm", repeat=repeat, rule="holdout"))
-    for path in ("index.html", "own/index.html"):
-        assert "35 s" in pages(experiment.folder)[path].text
+    found = pages(experiment.folder)
+    assert all("35 s" in found[path].text for path in ("index.html", "own/index.html"))
 
 
 def test_a_classifier_without_certificates_is_no_failure(results, pages) -> None:
@@ -482,12 +484,6 @@ def test_scores_of_the_selection_have_the_name_of_their_metric(
     text = pages(experiment.folder)["mine/cells/iris-rbf-svm.html"].text
     assert f"{heading} in the selection, one split" in text
     assert score in text
-
-
-def test_the_notes_of_a_reference_table_are_text_and_occur_once(pages) -> None:
-    text = pages(REFERENCE / "m4_table2")["m4_table2/index.html"].text
-    assert text.count("+ M4 better, − M4 worse at 0.05.") == 1
-    assert "\\+ M4" not in text
 
 
 def test_a_good_cell_that_is_not_compared_is_no_failure(results, pages) -> None:

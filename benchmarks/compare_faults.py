@@ -1,6 +1,6 @@
 """Faults that are put into the reference tables, to measure which of them a comparison notices.
 
-    python tests/results/faults.py
+    python benchmarks/compare_faults.py
 
 prints the tables of the page ``docs/compare.md``. In each reference, a fault is put into all cells
 or machines at once: cells and machines are compared independently of one another.
@@ -24,7 +24,7 @@ from mmbench.results.compare import Changes, compare
 from mmbench.results.folder import read_reference
 from mmbench.results.frames import Results
 
-ROOT = Path(__file__).resolve().parents[2] / "results/reference"
+ROOT = Path(__file__).resolve().parents[1] / "results/reference"
 NAMES = sorted(path.parent.name for path in ROOT.glob("*/table.csv"))
 WAYS = ("split by split", "by values", "by means")
 #: Parameters that no reference has.

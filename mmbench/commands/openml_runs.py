@@ -1,0 +1,175 @@
+"""Write results of OpenML tasks as runs: folders that openml-python reads and publishes.
+
+Each machine on each task is a folder with ``description.xml`` (task, parameters, accuracy per
+split), ``flow.xml`` (machine and version), and ``predictions.arff``.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+from xml.etree import ElementTree as ET
+
+import numpy as np
+
+from mmbench.datasets.dataset import TASK
+from mmbench.datasets.fetch import Places
+from mmbench.datasets.openml import find_task, read_split_table
+from mmbench.errors import UserError, converted
+from mmbench.jobs.disk import write_output
+from mmbench.jobs.planned import key_of
+from mmbench.jobs.record import Record
+from mmbench.results.frames import Results
+
+#: Namespace of OpenML's XML files.
+NAMESPACE = "http://openml.org/openml"
+#: Maximum size of the file with the splits of a task.
+MOST_BYTES = 100 * 2**20
+
+
+def write_runs(experiments: Sequence[Results], target: Path, places: Places) -> str:
+    """Write a folder per experiment, task and machine into `target`."""
+    count = 0
+    for one in experiments:
+        for task_id, name, records in _runs(one):
+            folder = target / one.name / f"task_{task_id}" / name
+            for file, text in _files(one, task_id, name, records, places).items():
+                content = text.encode()
+                with converted(f"{folder}: cannot be written", OSError):
+                    folder.mkdir(parents=True, exist_ok=True)
+                    write_output(folder / file, lambda f, content=content: f.write(content))
+            count += 1
+    if not count:
+        raise UserError("--openml: the results contain no finished jobs of an OpenML task")
+    return f"{count} run{'s' if count > 1 else ''}: written to {target}"
+
+
+def _runs(results: Results) -> Iterator[tuple[int, str, list[Record]]]:
+    """Yield task, name of the run, and finished records of each machine on each task."""
+    found: dict[tuple[int, str], list[Record]] = {}
+    for record in results.records.values():
+        kind, _, number = (record.job.dataset.path or "").partition(":")
+        if kind == TASK and number.isdecimal() and record.done:
+            cell = key_of(record.job)
+            parts = [cell.machine, *map(str, filter(None, (cell.kernel, cell.degree, cell.size)))]
+            name = re.sub(r"[^\w+-]", "_", "_".join(parts))
+            found.setdefault((int(number), name), []).append(record)
+    for (task_id, name), records in found.items():
+        yield task_id, name, records
+
+
+def _files(
+    results: Results, task_id: int, name: str, records: list[Record], places: Places
+) -> dict[str, str]:
+    where = f"{results.name}, task {task_id}, {name}"
+    with converted(where, ValueError):
+        table = read_split_table(find_task(task_id, places, MOST_BYTES).splits)
+    tests = {
+        np.sort(part["rowid"].to_numpy()).tobytes(): at
+        for at, part in table[table["type"] == "TEST"].groupby(["repeat", "fold"])
+    }
+    rows: list[tuple[Any, ...]] = []
+    accuracies = {}
+    for record in records:
+        arrays = results.arrays(record.key)
+        if not arrays:
+            raise UserError(f"{where}: the records contain no predictions")
+        index = arrays["test_index"].astype(table["rowid"].dtype)
+        if (at := tests.get(np.sort(index).tobytes())) is None:
+            raise UserError(f"{where}: a test part differs from the splits of the task")
+        if at in accuracies:
+            raise UserError(f"{where}: two results for the same split; use two experiments")
+        labels = (arrays[key].astype(str).tolist() for key in ("predicted", "y_test"))
+        rows += [(*at, *row) for row in zip(index.tolist(), *labels, strict=True)]
+        accuracies[at] = record.metrics["accuracy_pct"] / 100
+    if missing := len(tests) - len(accuracies):
+        raise UserError(f"{where}: {missing} of {len(tests)} splits are missing; run them first")
+    parameters = _parameters(records)
+    return {
+        "description.xml": _description(task_id, parameters, accuracies),
+        "flow.xml": _flow(records[0], parameters),
+        "predictions.arff": _arff(task_id, sorted(rows)),
+    }
+
+
+def _parameters(records: Sequence[Record]) -> dict[str, str]:
+    """Return the parameters as JSON; a list per split for a parameter that differs."""
+    ordered = sorted(records, key=lambda record: record.at)
+    found = {}
+    for name in ordered[0].parameters:
+        values = [json.dumps(record.parameters.get(name), default=str) for record in ordered]
+        found[name] = values[0] if len({*values}) == 1 else f"[{', '.join(values)}]"
+    return found
+
+
+def _description(
+    task_id: int, parameters: Mapping[str, str], accuracies: Mapping[Any, float]
+) -> str:
+    run = _root("run")
+    _add(run, "task_id", str(task_id))
+    for name, value in parameters.items():
+        setting = _add(run, "parameter_setting")
+        _add(setting, "name", name)
+        _add(setting, "value", value)
+    output = _add(run, "output_data")
+    for (repeat, fold), value in sorted(accuracies.items()):
+        evaluation = _add(output, "evaluation")
+        evaluation.attrib |= {"repeat": str(repeat), "fold": str(fold)}
+        _add(evaluation, "name", "predictive_accuracy")
+        _add(evaluation, "value", str(value))
+    return ET.tostring(run, "unicode")
+
+
+def _flow(record: Record, parameters: Mapping[str, str]) -> str:
+    version = record.environment["mmbench"]
+    libraries = record.environment.get("libraries", {})
+    flow = _root("flow")
+    _add(flow, "name", f"mmbench.{record.job.machine}")
+    _add(flow, "external_version", f"mmbench=={version}")
+    _add(flow, "description", f"{record.job.machine} of mmbench, with selected parameters")
+    _add(flow, "language", "English")
+    _add(flow, "dependencies", "\n".join(f"{name}=={n}" for name, n in libraries.items()))
+    for name in parameters:
+        parameter = _add(flow, "parameter")
+        _add(parameter, "name", name)
+        _add(parameter, "data_type", "")
+        _add(parameter, "default_value", "")
+        _add(parameter, "description", "")
+    return ET.tostring(flow, "unicode")
+
+
+def _root(name: str) -> ET.Element:
+    ET.register_namespace("oml", NAMESPACE)
+    return ET.Element(f"{{{NAMESPACE}}}{name}")
+
+
+def _add(parent: ET.Element, name: str, text: str = "") -> ET.Element:
+    child = ET.SubElement(parent, f"{{{NAMESPACE}}}{name}")
+    child.text = text or None
+    return child
+
+
+def _arff(task_id: int, rows: list[tuple[Any, ...]]) -> str:
+    """Return the predictions; the confidence of the predicted class is 1, as openml-python writes
+    it for classifiers without probabilities.
+    """
+    classes = sorted({label for row in rows for label in row[3:]})
+    nominal = f"{{{','.join(map(_quoted, classes))}}}"
+    lines = [f"@RELATION openml_task_{task_id}_predictions", ""]
+    lines += [f"@ATTRIBUTE {name} NUMERIC" for name in ("repeat", "fold", "row_id")]
+    lines += [f"@ATTRIBUTE {name} {nominal}" for name in ("prediction", "correct")]
+    lines += [f"@ATTRIBUTE {_quoted(f'confidence.{label}')} NUMERIC" for label in classes]
+    lines += ["", "@DATA"]
+    for repeat, fold, row, predicted, true in rows:
+        confidences = [str(int(label == predicted)) for label in classes]
+        cells = [str(repeat), str(fold), str(row), _quoted(predicted), _quoted(true), *confidences]
+        lines.append(",".join(cells))
+    return "\n".join([*lines, ""])
+
+
+def _quoted(label: str) -> str:
+    escaped = label.replace("\\", "\\\\").replace("'", "\\'")
+    return f"'{escaped}'"
