@@ -23,7 +23,8 @@ def cite(name: str | None = None) -> str:
     """Return the BibTeX entries for a machine (given by name or alias) or an experiment.
 
     The last entry cites mmbench itself. If `name` is None, only the entry of mmbench is returned.
-    An experiment also has entries for its data sets and for the statistical tests in its table.
+    An experiment also has entries for its data sets and for the statistical tests in its table. If
+    `name` is a results folder, its records name the machines and data sets.
 
     Raises
     ------
@@ -50,17 +51,26 @@ def entries_of(machines: Sequence[str]) -> list[str]:
 
 def _of_experiment(name: str) -> list[str]:
     from mmbench.config.read import load_config
-    from mmbench.datasets import load_card
+    from mmbench.datasets import card_names, load_card
     from mmbench.jobs.planned import grouped
+    from mmbench.results.folder import read_experiment
 
     if not Path(name).exists() and not name.endswith(".yaml") and name not in config_files():
         known = (*MACHINES, *ALIASES, *config_files())
         raise UserError(f"{name!r} is neither machine nor experiment{did_you_mean(name, known)}")
-    config = load_config(find_config(name))
-    machines = [alias_of(config.machine_of(column)).machine for column in config.machines]
+    if Path(name).is_dir() and name not in config_files():
+        # the configuration of another person's folder may name any code, and is not read
+        jobs = [record.job for record in read_experiment(Path(name)).records.values()]
+        found = [job.machine for job in jobs]
+        labels = [job.dataset.name for job in jobs if job.dataset.path is None]
+    else:
+        config = load_config(find_config(name))
+        found = [config.machine_of(column) for column in config.machines]
+        labels = [entry.label for entry in config.datasets if entry.source is None]
+    machines = dict.fromkeys(alias_of(machine).machine for machine in found)
     sources = ["sklearn" if machine.startswith("sklearn.") else machine for machine in machines]
-    labels = [entry.label for entry in config.datasets if entry.source is None]
-    sets = grouped((load_card(label).citation, label) for label in labels)
+    cards = [label for label in dict.fromkeys(labels) if label in card_names()]
+    sets = grouped((load_card(label).citation, label) for label in cards)
     own = [f"% {s}: has its own source" for s in sources if s not in (*MACHINES, "sklearn")]
     return [*entries_of(sources), *starmap(_data_entry, sets.items()), *entries_of(["tests"]), *own]
 

@@ -140,6 +140,12 @@ ARFF_MISSING = ("?", "<null>")
 TOKEN = re.compile(
     r"""\s*(?:(['"])((?:(?!\1)[^\\]|\\.)*)\1|([^\s,%'"{}][^\s,%{}]*)|(?=,))\s*(,|(?=%|\}|$)|)"""
 )
+#: Pattern `TOKEN` for files of KEEL, in which only commas separate values.
+KEEL_TOKEN = re.compile(
+    TOKEN.pattern.replace(r"[^\s,%{}]*)", r"(?:[^,%{}]*[^\s,%{}])?)"), TOKEN.flags
+)
+#: Pattern of a line that only the heads of KEEL's files have.
+KEEL_LINE = re.compile(r"@(in|out)puts?\b", re.I)
 #: Pattern of quotes, comments, braces, backslashes, and blanks inside values. If ARFF data do not
 #: match NOT_PLAIN, the data consist of plain values separated by commas.
 NOT_PLAIN = re.compile(r"""['"%\\{}]|[^\s,][ \t]+[^\s,]""")
@@ -166,7 +172,8 @@ def read_arff(
     lines = [line.strip() for line in re.split(r"\r\n|\r|\n", text)]
     end = next((k for k, line in enumerate(lines) if re.match(r"@data\b", line, re.I)), 0)
     head = [re.match(r"@attribute\b\s*(.*)", line, re.I) for line in lines[:end]]
-    attributes = [_attribute(match[1]) for match in head if match]
+    token = KEEL_TOKEN if any(map(KEEL_LINE.match, lines[:end])) else TOKEN
+    attributes = [_attribute(match[1], token) for match in head if match]
     names = [attribute.name for attribute in attributes]
     check_width(len(names), max_columns)
     if not names:
@@ -187,7 +194,7 @@ def read_arff(
             size = f"{len(lines)} rows of {len(names)} values do not fit in memory"
             raise ValueError(f"{size}; save the table as a sparse svmlight file")
         omitted = [(*(a.values or ()), "0")[0] for a in attributes]
-        rows = [_arff_row(line, k, omitted, missing) for k, line in enumerate(lines, 1)]
+        rows = [_arff_row(line, k, omitted, missing, token) for k, line in enumerate(lines, 1)]
         frame = pd.DataFrame(rows, columns=names, dtype=object)
     else:
         text_columns: Nominal = {a.name: () for a in attributes if not a.is_number}
@@ -198,13 +205,13 @@ def read_arff(
     return frame, nominal
 
 
-def _attribute(line: str) -> Attribute:
+def _attribute(line: str, token: re.Pattern) -> Attribute:
     """Return the attribute that a line ``name type`` of an ARFF file declares."""
     match = TOKEN.match(line)
     name, _ = _value(match) if match else ("", False)
     kind = line[match.end() :].strip() if match else ""
     if kind.startswith("{"):
-        values, rest = _tokens(kind, 1)
+        values, rest = _tokens(kind, token, 1)
         if not rest.startswith("}"):
             raise ValueError(f"attribute {name!r}: the closing '}}' is missing")
         return Attribute(name, tuple(value for value, _ in values), False)
@@ -220,10 +227,10 @@ def _value(match: re.Match) -> tuple[str, bool]:
     return (re.sub(r"\\(.)", r"\1", quoted), True) if quote else (bare or "", False)
 
 
-def _tokens(line: str, start: int = 0) -> tuple[list[tuple[str, bool]], str]:
+def _tokens(line: str, token: re.Pattern, start: int = 0) -> tuple[list[tuple[str, bool]], str]:
     """Return the values in an ARFF line as pairs (value, is quoted), and the rest of the line."""
     matches: list[re.Match] = []
-    while match := TOKEN.match(line, start):
+    while match := token.match(line, start):
         matches.append(match)
         start = match.end()
     found = [_value(match) for match in matches]
@@ -233,14 +240,14 @@ def _tokens(line: str, start: int = 0) -> tuple[list[tuple[str, bool]], str]:
 
 
 def _arff_row(
-    line: str, number: int, omitted: list[str], missing: Sequence[str]
+    line: str, number: int, omitted: list[str], missing: Sequence[str], token: re.Pattern
 ) -> list[str | None]:
     """Return the values of one row of ARFF data, with None for a missing value.
 
     If a sparse row omits attribute number k, the value is ``omitted[k]``.
     """
     sparse = line.startswith("{")
-    tokens, rest = _tokens(line, int(sparse))
+    tokens, rest = _tokens(line, token, int(sparse))
     if sparse and not rest.startswith("}"):
         raise ValueError(f"data row {number}: the closing '}}' is missing")
     rest = rest[sparse:].strip()

@@ -3,14 +3,20 @@
 from __future__ import annotations
 
 import re
+import sys
 from pathlib import Path
 
 import pytest
 import yaml
+from helpers.serial_executor import SerialExecutor
+from helpers.small_run import NO_DATA, make_jobs
 
 from mmbench import __version__
 from mmbench.commands.cite import cite, entries_of
+from mmbench.jobs.planned import Plan
+from mmbench.jobs.store import CONFIG, PLAN, RecordStore
 from mmbench.machines import MACHINES, alias_of
+from mmbench.running.runner import run
 
 ROOT = Path(__file__).parents[2]
 
@@ -72,6 +78,29 @@ def test_an_experiment_cites_machines_data_and_other_packages(tmp_path):
     tests = ["nadeau2003inference", "demsar2006statistical"]
     assert re.findall(r"@\w+\{(\w+),", text) == [*papers, "data_sonar", *tests, "mmbench"]
     assert "title = {Data: sonar},\n  note  = {Gorman, R. P." in text
+
+
+@pytest.mark.parametrize("damage", ["link", "changed"])
+def test_a_results_folder_is_cited_without_its_configuration(damage, tmp_path):
+    jobs = make_jobs(2)
+    store = RecordStore.create(tmp_path / "small", "name: small\n", Plan("small").filled(jobs))
+    assert run(jobs, store, SerialExecutor(), data=NO_DATA).exit_code == 0
+    for name in (CONFIG, PLAN):
+        (store.folder / name).unlink()
+    evil = tmp_path / "evil.yaml"
+    evil.write_text(
+        "name: small\ndatasets: [iris]\nprotocol: {test: {kfold: 3}}\n"
+        "machines: {rf: {estimator: this.s}}\n"
+    )
+    if damage == "link":
+        (store.folder / CONFIG).symlink_to(evil)
+    else:
+        (store.folder / CONFIG).write_bytes(evil.read_bytes())
+    text = cite(str(store.folder))
+    assert "this" not in sys.modules
+    assert set(re.findall(r"@\w+\{(\w+),", text)) >= {"mmbench", "demsar2006statistical"}
+    assert all(entry in text for job in jobs for entry in entries_of([job.machine]))
+    assert all(f"data_{job.dataset.name}," in text for job in jobs)
 
 
 def test_signs_of_bibtex_in_names_of_data_are_escaped():
