@@ -275,6 +275,15 @@ def test_a_run_says_which_grid_to_widen(grid: str, widened: str, tmp_path: Path)
     assert widened in output
 
 
+def test_a_grid_of_words_and_numbers_has_no_ends(tmp_path: Path):
+    path = write(tmp_path, good_rows())
+    head, _, _ = path.read_text().partition("machines:")
+    svc = "{estimator: sklearn.svm.SVC, kernel: rbf, grid: {gamma: [scale, 0.1, 10]}}"
+    path.write_text(f"{head}machines: {{svc: {svc}}}\n")
+    result = run(path)
+    assert result.exit_code == 0 and "end of its grid" not in result.output
+
+
 def test_the_last_line_counts_doubtful_jobs_and_records_of_other_settings(tmp_path: Path):
     path = write(tmp_path, good_rows())
     head, _, _ = path.read_text().partition("machines:")
