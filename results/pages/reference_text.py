@@ -420,11 +420,16 @@ def counted(signs: pd.Series) -> str:
     return "/".join(str((signs == sign).sum()) for sign in (1, 0, -1))
 
 
-def reading(name: str, machine: str, kernel: str, degree: int | None = None) -> float:
+def reading(
+    name: str, machine: str, kernel: str, degree: int | None = None, dataset: str | None = None
+) -> float:
     """Return the measured value of a machine in a reading of a paper's protocol."""
     rows = pd.read_csv(REFERENCE / "readings.csv")
     rows = rows[(rows.reading == name) & (rows.machine == machine) & (rows.kernel == kernel)]
-    rows = rows[rows.degree.fillna(0) == (degree or 0)]
+    rows = rows[
+        (rows.degree.fillna(0) == (degree or 0))
+        & rows.dataset.isin([dataset or rows.dataset.iloc[0]])
+    ]
     (value,) = rows.measured
     return float(value)
 
