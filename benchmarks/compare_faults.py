@@ -138,9 +138,9 @@ def without_a_tenth(results: Results) -> Results:
 
 
 def trivial(results: Results) -> Results:
-    """Return results in which the status "optimal" is "trivial", and objectives are unknown."""
+    """Return results in which the status "optimal" is "trivial"."""
     splits, cells = (
-        frame.assign(status=frame.status.replace("optimal", "trivial"), certificates=None)
+        frame.assign(status=frame.status.replace("optimal", "trivial"))
         for frame in (results.splits, results.cells)
     )
     return replace(results, splits=splits, stored=cells)
@@ -166,7 +166,7 @@ FAULTS = {
     ),
     "swapped": Fault("two machines are swapped on a data set", swapped),
     "gone": Fault("a tenth of the splits is missing", without_a_tenth),
-    "trivial": Fault('each "optimal" is "trivial", without objectives', trivial),
+    "trivial": Fault('each "optimal" is "trivial"', trivial),
     "parameters": Fault("all parameters differ, with equal errors", other_parameters),
     **{
         f"points_{points}": Fault(

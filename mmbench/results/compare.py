@@ -61,9 +61,10 @@ STOPPED_FACTOR = 2.0
 NEAR_TIES = 0.1
 #: Maximum relative change of another metric, such as the AUC, by another BLAS.
 OTHER_SHARE = 0.05
-#: Beginnings of the names of metrics that are not compared. Ratios are ratios of times, and times
-#: may cause a warning.
-PASSED_OVER = ("seconds_", "ratio_", SELECTED, "n_", "median_gap", "gap_tolerance")
+#: Beginnings of the names of metrics that are not compared: times, numbers that are computed from
+#: times, and others. Times may cause a warning.
+TIMES = ("seconds_", "exponent_of_seconds_", "ratio_")
+PASSED_OVER = (*TIMES, SELECTED, "n_", "median_gap", "gap_tolerance")
 #: Maximum change, by another BLAS, of the number of gaps above the tolerance.
 MORE_GAPS = 2
 CERTIFICATES = ("worst_gap", "worst_violation")
@@ -256,6 +257,9 @@ class _Comparison:
             for (old, new), se, near in zip(splits.pairs, splits.se, splits.near, strict=True)
             for subject in _faults(old, new, NOISE_SE * se, near)
         )
+        if len(splits.other_zeros) > NEAR_TIES * len(splits.pairs):
+            # rounding decides between equally good solutions of few splits
+            faults.setdefault(("status", True), splits.other_zeros)
         for (name, warning), found in faults.items():
             subject: Subject = "status of splits" if name == "status" else "splits"
             counts = {"count": len(found), "total": len(splits.pairs), "metric": name}
@@ -352,7 +356,7 @@ class _Comparison:
                 allowed = max(allowed, splits.allowed(name))
         else:
             # the decisions of w = 0 are constant
-            zeros = splits.other_zeros if splits is not None else 0.0
+            zeros = len(splits.other_zeros) / len(splits.pairs) if splits is not None else 0.0
             allowed = (OTHER_SHARE + zeros) * abs(old.measured)
         return max(allowed, NOISE_SE * se) if way == "by means" and se is not None else allowed
 
@@ -399,9 +403,9 @@ class _Splits:
         self.done = [pair for pair in pairs if None not in [row.accuracy_pct for row in pair]]
 
     @property
-    def other_zeros(self) -> float:
-        """Share of the splits whose status differs, but is a proven optimum in both results."""
-        return fmean(o.status != n.status and {o.status, n.status} <= PROVEN for o, n in self.pairs)
+    def other_zeros(self) -> list[tuple[Row, Row]]:
+        """Splits whose status differs, but is a proven optimum in both results."""
+        return [(o, n) for o, n in self.pairs if {o.status, n.status} == PROVEN]
 
     def means(self, name: str) -> dict[str, float]:
         """Return the means of a metric over the splits with results, and their difference."""

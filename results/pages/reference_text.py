@@ -426,10 +426,9 @@ def reading(
     """Return the measured value of a machine in a reading of a paper's protocol."""
     rows = pd.read_csv(REFERENCE / "readings.csv")
     rows = rows[(rows.reading == name) & (rows.machine == machine) & (rows.kernel == kernel)]
-    rows = rows[
-        (rows.degree.fillna(0) == (degree or 0))
-        & rows.dataset.isin([dataset or rows.dataset.iloc[0]])
-    ]
+    rows = rows[rows.degree.fillna(0) == (degree or 0)]
+    if dataset:
+        rows = rows[rows.dataset == dataset]
     (value,) = rows.measured
     return float(value)
 

@@ -78,7 +78,7 @@ def changed(results: Results, machine: str = "svm", metric: str = ".*", **column
         ("usps_rbf", "rmm", "errors_count", {"in_band": False}, ["band"]),
         ("mmrm_fig2", ".*", "regression_.*", {"measured": lambda v: -5 * v}, ["mean"]),
         ("verdict_large", ".*", "auc", {"measured": lambda v: 0.9 * v}, ["mean"]),
-        ("rmm_fig2", ".*", "ratio_.*", {"measured": lambda v: 2 * v}, []),
+        ("rmm_fig2", ".*", "ratio_.*|exponent_.*", {"measured": lambda v: 2 * v}, []),
         ("rmm_fig2", ".*", "errors_expected", {"measured": lambda v: v + 1}, []),
         ("rmm_fig2", ".*", "errors_expected", {"measured": lambda v: v + 30}, ["mean"]),
     ],
@@ -256,6 +256,7 @@ RENAMED = put("split_hash", *["other"] * 20)
         ([put("status", "stopped_by_rule")], [], ["status of splits"]),
         ([put("status", "stopped_by_rule"), more(1)], ["status of splits"], []),
         ([put("status", "trivial"), more(1)], [], []),  # the same optimum
+        ([put("status", *["trivial"] * 20)], [], ["status of splits"]),
         ([put("status", "trivial"), put("certificates", '[{"objective": 3.0}]')], [], ["status"]),
         # certificates
         ([put("worst_gap", 1e-4)], [], []),
