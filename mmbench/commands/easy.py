@@ -216,7 +216,7 @@ def config_for(path: Path, target: Any, overrides: Iterable[str], every: bool, s
     config = config_of(content, Path(f"easy {path.name}"), overrides)
     data = data_of(config)
     config = _for_sparse(config, say) if issparse(data.X) else config
-    return _for_classes(_for_rows(config, len(data.y), say), data.y, say)
+    return _for_classes(_for_rows(config, len(data.y)), data.y, say)
 
 
 def data_of(config: Config) -> Dataset:
@@ -231,7 +231,7 @@ def data_of(config: Config) -> Dataset:
     return load_dataset(entry.ref(() if is_svmlight else config.steps_of(entry)), store=Path())
 
 
-def _for_rows(config: Config, n: int, say: Say) -> Config:
+def _for_rows(config: Config, n: int) -> Config:
     """Return a configuration in which machines with a kernel train on at most KERNEL_ROWS rows."""
     test = config.protocol.test
     n_train = n - n // int(test.arg or n) if test.rule == "kfold" else n
@@ -247,8 +247,6 @@ def _for_rows(config: Config, n: int, say: Say) -> Config:
             machines[name] = entry.model_copy(update={"max_train": None})
     if QUARTER in machines and not (n_train > KERNEL_ROWS and "svm" in machines):
         del machines[QUARTER]
-    if few := [str(e.label) for e in machines.values() if e.max_train]:
-        say(f"of about {n_train} training rows, a random part is used: {listed(few)}")
     return config.model_copy(update={"machines": machines})
 
 
@@ -277,6 +275,7 @@ def _for_classes(config: Config, y: NDArray, say: Say) -> Config:
 
     (entry,), protocol = config.datasets, config.protocol
     if protocol.test.rule != "kfold":
+        _say_parts(config, len(y), say)
         return config
     counts = Counter(map(str, y.tolist()))
     folds, inner = int(protocol.test.arg or 0), config.select.ref.folds or 2
@@ -308,20 +307,31 @@ def _for_classes(config: Config, y: NDArray, say: Say) -> Config:
         most = limited.max_train
         if not isinstance(most, int) or most >= n_train or rarest * most / n_train >= inner + 1:
             return limited
-        sizes.append(max(inner, -(-most // len(kept))))
-        update: dict[str, Any] = {"max_train": {"per_class": sizes[-1]}}
+        size = max(inner, -(-most // len(kept)))
+        update: dict[str, Any] = {"max_train": {"per_class": size}}
         if hasattr(limited, "label"):  # a machine, whose label ends with the number of rows
             label = str(limited.label).removesuffix(f"{most} rows")
-            update["label"] = f"{label}{sizes[-1]} rows per class"
+            update["label"] = f"{label}{size} rows per class"
+        else:
+            say(f"all machines train on at most {size} rows per class, as some classes are rare")
         return limited.model_copy(update=update)
 
-    sizes: list[int] = []
     protocol = for_rare(protocol)
     machines = {name: for_rare(machine) for name, machine in config.machines.items()}
-    for size in dict.fromkeys(sizes):
-        say(f"trains on at most {size} rows of each class, as some classes are rare")
+    if QUARTER in machines and type(machines[QUARTER].max_train) is not type(
+        machines["svm"].max_train
+    ):
+        del machines[QUARTER]  # other shares of the classes are no effect of fewer rows
     changed = {"datasets": [entry], "protocol": protocol, "machines": machines}
-    return config.model_copy(update=changed)
+    config = config.model_copy(update=changed)
+    _say_parts(config, n_train, say)
+    return config
+
+
+def _say_parts(config: Config, n_train: int, say: Say) -> None:
+    """Say which machines train on a part of the `n_train` rows."""
+    if few := [str(e.label) for e in config.machines.values() if e.max_train]:
+        say(f"of about {n_train} training rows, a random part is used: {listed(few)}")
 
 
 def experiment_of(

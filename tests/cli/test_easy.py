@@ -179,12 +179,12 @@ STRANGE = {
     "a rare class of many rows": (
         ["x", "y"] * 500 + ["z"] * 5,
         ["--set=protocol.max_train=100"],
-        "trains on at most 34 rows of each class",
+        "all machines train on at most 34 rows per class, as some classes are rare",
     ),
     "more classes than rows to train on": (
         [f"c{k % 30}" for k in range(240)],
         ["--set=protocol.max_train=20"],
-        "trains on at most 3 rows of each class",
+        "all machines train on at most 3 rows per class, as some classes are rare",
     ),
 }
 
@@ -288,6 +288,15 @@ def test_a_table_of_many_rows_uses_a_part_and_says_whether_more_would_help(tmp_p
     }
     probabilities = joblib.load(model).predict_proba(pd.read_csv(path).drop(columns="kind"))
     np.testing.assert_allclose(probabilities.sum(axis=1), 1.0)
+
+
+def test_rows_of_a_rare_class_are_not_taken_for_an_effect_of_more_rows(tmp_path):
+    # a part of 250 random rows would contain too few rows of class z, and 1000 rows contain enough
+    path = write(tmp_path, ["x", "y"] * 1470 + ["z"] * 40)
+    done = easy(path, "--target=kind", MANY[0], "--set=protocol.test={kfold: 2}")
+    assert done.exit_code == 0, done.stderr
+    assert "a random part is used: SVM, 1000 rows\n" in done.stderr
+    assert "more rows help" not in done.stderr
 
 
 @pytest.mark.parametrize(
