@@ -43,9 +43,9 @@ class Partition:
 def partition_of(iterate: LpInteriorPoint, rows: NDArray, columns: NDArray) -> Partition:
     """Return the active constraints of an iterate as a `Partition`.
 
-    Of the two factors of each complementarity product, such as ``u_k s_k``, the smaller is
-    considered zero, after division by the largest factor of its kind (``cost - lam`` by the largest
-    penalty). `rows` and `columns` are the indices in the whole program; the last rows of an
+    The smaller factor of each complementarity product, such as ``u_k s_k``, is considered zero.
+    Factors are compared after division by the largest factor of their kind (``cost - lam`` by the
+    largest penalty). `rows` and `columns` are the indices in the whole program; the last rows of an
     iterate, class means of omitted rows and the coefficient limit, have none.
     """
     point, first = iterate.point, slice(len(rows))
