@@ -2,11 +2,9 @@
 
     S = (1/n) sum_i (x_i - xbar)(x_i - xbar)' = U diag(s) U',    z(x) = U'(x - xbar)
 
-With a nonlinear kernel, these are the components of kernel PCA: if ``H K H = V diag(n s) V'`` for
-the kernel matrix K and ``H = I - 11'/n``, coordinate k of row i is ``sqrt(n s_k) V_ik``. Row
-weights p_i with sum 1 replace 1/n in S and in the mean. Then ``P^(1/2) Kc P^(1/2) = V diag(s) V'``
-for P = diag(p) and the Gram matrix Kc of the centred rows, and coordinate k of row i is
-``sqrt(s_k / p_i) V_ik``. One eigendecomposition serves all values of the other hyper-parameters.
+Row weights p_i with sum 1 replace 1/n in S and in the mean. With a nonlinear kernel, the Gram
+matrix Kc of the centred rows and P = diag(p), ``P^(1/2) Kc P^(1/2) = V diag(s) V'``, and coordinate
+k of row i is ``sqrt(s_k / p_i) V_ik``. One eigendecomposition serves all other hyper-parameters.
 """
 
 from __future__ import annotations

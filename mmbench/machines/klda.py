@@ -3,20 +3,15 @@
     min over w   1/2 w'Nw + eta/2 ||w||^2 - w'(m+ - m-)
 
 In feature space, m+ and m- are the class means, and N is the scatter matrix within the classes,
-without a factor 1/n. The optimal w is ``sum_i a_i phi(x_i)`` with
+without a factor 1/n. The eta here is the parameter `eta` times ``tr(K)/n``. The optimal w is
+``sum_i a_i phi(x_i)`` with the n_c columns K_c of the Gram matrix K of class c in
 
     a = (N_K + eta K)^-1 (m_+ - m_-),    N_K = sum_c K_c (I - 11'/n_c) K_c',   m_c = K_c 1 / n_c
 
-K_c has the n_c columns of the Gram matrix K of class c. The eta of the problem is the parameter
-`eta` times ``tr(K)/n``. The intercept b follows from the parameter `bias`.
-
-Sample weights weight the means, N and ``tr(K)/n``. Class weights change only b: in N, they would
-shrink the scatter of the projected training rows of a class, but not of its new rows, which would
-be misclassified.
-
-The least squares SVM has N plus ``(n+ n- / n) (m+ - m-)(m+ - m-)'`` in place of N, which changes
-only the length of w. Therefore w is a multiple of the w of that SVM with C = 1/eta, and both use
-one solver.
+Class weights change only b: in N, they would shrink the scatter of the projected training rows of a
+class, but not of its new rows. The least squares SVM has N plus
+``(n+ n- / n) (m+ - m-)(m+ - m-)'`` in place of N, so w is a multiple of its w with C = 1/eta, and
+both use one solver.
 
     Fit.route              condition                             cost per eta: n rows, d features
     Cholesky in features   linear kernel, two rows per feature   d^3 + n d
@@ -24,12 +19,11 @@ one solver.
     printed system         solver="reference"                    n^3
     equal means            the class means are equal: w = 0
 
-CPU times of the routes are in `benchmarks/peers.py`.
+Times: `benchmarks/peers.py`.
 
 References
 ----------
-S. Mika, G. Raetsch, J. Weston, B. Schoelkopf, K.-R. Mueller: Fisher discriminant analysis with
-kernels. IEEE Neural Networks for Signal Processing, 1999.
+S. Mika et al.: Fisher discriminant analysis with kernels. IEEE NNSP, 1999.
 """
 
 from __future__ import annotations

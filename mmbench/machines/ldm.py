@@ -1,34 +1,29 @@
-"""The large margin distribution machine (LDM): an SVM with large mean and small variance of
-margins.
+"""The large margin distribution machine (LDM): large mean and small variance of the margins.
 
     min over w      1/2 ||w||^2 + lambda_1 V(w) - lambda_2 M(w) + C sum_i xi_i               (P)
     subject to      y_i f(x_i) >= 1 - xi_i,  xi_i >= 0,   f(x) = w'phi(x)
 
-M(w) is the mean of the margins ``y_i f(x_i)``, and V(w) is twice their variance (divisor n), as in
-the program of the authors. There is no bias term; a constant feature c, which adds c^2 to all
-kernel values, takes its place. With the mean zbar and the covariance S of ``z_i = y_i phi(x_i)``,
-and ``M = I + 4 lambda_1 S``, the dual problem is
+M(w) is the mean of the margins ``y_i f(x_i)``, V(w) twice their variance (divisor n), as in the
+program of the authors. A constant feature c, which adds c^2 to all kernel values, takes the place
+of the bias. With the mean zbar and the covariance S of ``z_i = y_i phi(x_i)``, and
+``M = I + 4 lambda_1 S``, the dual problem is
 
     max over beta   sum_i beta_i - 1/2 v'Hv   subject to  0 <= beta_i <= C                   (D)
     H_ij = z_i' M^-1 z_j,   v_i = beta_i + lambda_2 / n,   w = M^-1 sum_i v_i z_i
 
-With row weights s_i, ``C s_i`` replaces C, mean and variance are weighted, and
-``lambda_2 s_i / sum_j s_j`` replaces ``lambda_2 / n``.
-
-(D) is the dual of an SVM without bias on the rows ``M^(-1/2) z_i`` with the constant
-``lambda_2 zbar' M^-1 z_i`` in the decision of row i. Two rows of zeros with the labels 1 and -1
-take up the sum of the dual variables, which an SVM requires to be zero; their penalty, the sum of
-all ``C s_i``, is large enough for every feasible beta. `Fit.route` is the algorithm of this SVM
-(`mmbench.machines.svm`). One eigendecomposition of S serves all lambda_1, lambda_2 and C.
+With row weights s_i, ``lambda_2 s_i / sum_j s_j`` replaces ``lambda_2 / n``. (D) is the dual of an
+SVM without bias on the rows ``M^(-1/2) z_i``, with the constant ``lambda_2 zbar' M^-1 z_i`` in the
+decision of row i. Two rows of zeros with labels 1 and -1 take up the sum of the dual variables,
+which an SVM requires to be zero; their penalty, the sum of all ``C s_i``, suffices for every beta.
+`Fit.route` is the algorithm of this SVM. One eigendecomposition of S serves the whole grid.
 
     Fit.route                      when, for n rows, k coordinates        cost
     active set, interior point     k < n, and k <= 64 or n >= 4 k         n k^2 per iteration
     SMO, SMO on working sets       otherwise, or after the others failed  n^2 k for H, n per step
     Clarabel                       solver="reference"                     n^3 per iteration
 
-With a linear kernel, k is at most the number of features plus 1; with other kernels, k is about n,
-and the eigendecomposition takes n^3 operations. The paper's coordinate descent on (D) is not used:
-it converges slowly for large C, and takes two to three times as long as SMO at C = 0.1 (German).
+With a nonlinear kernel, k is about n. The paper's coordinate descent on (D) is not used: it
+converges slowly for large C, and takes two to three times as long as SMO at C = 0.1 (German).
 
 References
 ----------

@@ -2,15 +2,11 @@
 
     max over w, b   (1/M) sum_i y_i (w'phi(x_i) + b) - 1/2 (w'w + b^2)                  (11)
     w = (1/M) sum_i y_i phi(x_i),   b = (1/M) sum_i y_i                           (12), (13)
-
-M is the number of rows. With ``bias="optimized"``, b has the fewest training errors instead,
-(14)-(25) in `mmbench.machines.base.threshold`. The parameter `Cm` changes the direction of w:
-
     f(x) = (1/M) sum_{y_i=+1} k(x, x_i) - (Cm/M) sum_{y_i=-1} k(x, x_i) + b             (29)
 
-Row weights s_i multiply the terms of all sums over rows, and ``sum_i s_i`` replaces M. The MAMC of
-the paper has ``bias="prior"``, and the MAMC_b ``bias="optimized"``; the MAMC_bs then selects Cm
-after gamma, and the MAMC_bsg jointly with gamma.
+M is the number of rows, and Cm = 1 in (11). The MAMC of the paper has ``bias="prior"``, the MAMC_b
+``bias="optimized"``: the fewest training errors, (14)-(25) in `mmbench.machines.base.threshold`.
+The MAMC_bs then selects Cm after gamma, the MAMC_bsg jointly with gamma.
 
     Fit.route                       when                    cost: n rows, d features
     closed form                     default                 n d if linear, else n^2 d;
@@ -20,10 +16,8 @@ after gamma, and the MAMC_bsg jointly with gamma.
 
 References
 ----------
-S. Abe: Improving generalization abilities of maximal average margin classifiers. ANNPR, LNCS 9896,
-2016.
-K. Pelckmans, J. Suykens, B. De Moor: A risk minimization principle for a class of Parzen
-estimators. NIPS 20, 2008.
+S. Abe: Improving generalization abilities of maximal average margin classifiers. ANNPR, 2016.
+K. Pelckmans et al.: A risk minimization principle for a class of Parzen estimators. NIPS 20, 2008.
 """
 
 import time

@@ -8,26 +8,23 @@ With the Gram matrix K and ``u_i = y_i alpha_i - lambda_i + lambda*_i``, the dua
     max over alpha, lambda, lambda*   sum_i alpha_i - B sum_i (lambda_i + lambda*_i) - 1/2 u'Ku
     subject to      sum_i u_i = 0,  0 <= alpha_i <= C,  lambda_i, lambda*_i >= 0             (8)
 
-and ``f(z) = sum_i u_i k(x_i, z) + b``. Let theta be the maximum of ``|f(x_i)|`` for the SVM with
-the same C. If B >= theta, the RMM is the SVM; if B < 1, no row has the margin 1. In the journal
-paper, the bound is a variable t:
+and ``f(z) = sum_i u_i k(x_i, z) + b``. If B >= theta, the maximum of ``|f(x_i)|`` for the SVM with
+the same C, the RMM is the SVM. In the journal paper, the bound is a variable t:
 
     min over w, b, t   1/2 ||w||^2 + C sum_i xi_i + D t                                      (13)
     subject to         y_i f(x_i) >= 1 - xi_i,  xi_i >= 0,  -t <= f(x_i) <= t,  t >= 1
 
     min over w, b, t   1/2 ||w||^2 + C sum_i xi_i + D (t + nu/n sum_i (tau_i + tau*_i))      (14)
-    subject to         y_i f(x_i) >= 1 - xi_i,  -t - tau*_i <= f(x_i) <= t + tau_i,  t >= 1,
-                       xi_i, tau_i, tau*_i >= 0
+    subject to         as (13), but -t - tau*_i <= f(x_i) <= t + tau_i,  tau_i, tau*_i >= 0
 
 The dual of (13) is (8) with B = 1, the constant D in the objective, and
-``sum_i (lambda_i + lambda*_i) <= D``. In (14), each lambda_i and lambda*_i also has the upper bound
-``D nu / n``. With the optimal value v(t) of (8) for B = t, both problems minimise ``v(t) + D t``
-over t >= 1. The derivative of v, ``-sum_i (lambda_i + lambda*_i)``, is monotone and piecewise
-linear, so the best t is found by a root search.
+``sum_i (lambda_i + lambda*_i) <= D``; in (14), each also has the upper bound ``D nu / n``. Both
+minimise ``v(t) + D t`` over t >= 1, where v(t) is the optimum of (8) for B = t. Its derivative
+``-sum_i (lambda_i + lambda*_i)`` is monotone and piecewise linear: a root search finds t.
 
-With row weights s_i, ``C s_i`` replaces C, and ``D nu s_i / sum_j s_j`` replaces ``D nu / n``. Rows
-without a label have only the bounds on f: no xi_i, and alpha_i = 0. They count for theta, and have
-the weight 1 in (14). SMO then solves (7), also with a linear kernel.
+With row weights s_i, ``D nu s_i / sum_j s_j`` replaces ``D nu / n``. Rows without a label have
+alpha_i = 0 and no xi_i; they count for theta, and have the weight 1 in (14). SMO then solves (7),
+also with a linear kernel.
 
     Fit.route        when                        cost
     as for the SVM   (7) with B >= theta         the SVM training
@@ -36,14 +33,11 @@ the weight 1 in (14). SMO then solves (7), also with a linear kernel.
     root search      (13) and (14)               10 RMM trainings with warm starts
     Clarabel         solver="reference"          n^3 operations per iteration
 
-CPU times relative to the SVM are in the experiments rmm_table1_* of results/reference, and for a
-start from the SVM's solution in rmm_fig2.
+Times: rmm_table1_* and rmm_fig2 (start from the SVM's solution) in results/reference.
 
 References
 ----------
-P. K. Shivaswamy, T. Jebara: Relative margin machines. NIPS 21, 2008.
-P. K. Shivaswamy, T. Jebara: Maximum relative margin and data-dependent regularization. JMLR 11,
-2010.
+P. K. Shivaswamy, T. Jebara: Relative margin machines. NIPS 21, 2008; journal paper: JMLR 11, 2010.
 """
 
 from __future__ import annotations

@@ -2,14 +2,10 @@
 
     min over w, b   (1-D)/2 ||w||^2 + D/2 ||Sigma^(1/2) w||^2 + C sum_i xi_i
     subject to      y_i (w'(phi(x_i) - mu) + b) >= 1 - xi_i,  xi_i >= 0                      (3)
+    k_D(x, z) = (phi(x) - mu)' ((1-D) I + D Sigma)^-1 (phi(z) - mu)                          (4)
 
-The mean mu and the covariance Sigma (divisor n) are of the training rows of both classes. The
-Sigma-SVM is the SVM with the kernel
-
-    k_D(x, z) = (phi(x) - mu)' ((1-D) I + D Sigma)^-1 (phi(z) - mu).                         (4)
-
-With row weights s_i, ``C s_i`` replaces C, and mu and Sigma are weighted. `Fit.route` is the
-algorithm of the SVM (`mmbench.machines.svm`) on the kernel matrix of (4):
+The mean mu and the covariance Sigma (divisor n) are of the training rows of both classes. (3) is
+the SVM with the kernel (4), and `Fit.route` its algorithm (`mmbench.machines.svm`):
 
     matrix          when                              cost
     inverse         nonlinear kernel, D < 1, no row   n^3 per D, one more n x n array; 4 to 7 times
@@ -21,9 +17,8 @@ With the centred Gram matrix Kc of n rows and ``s = n (1-D)/D``, the inverse is 
 
     Kc ((1-D) I + D/n Kc)^-1 = (n/D) (I - s P),    P = (Kc + s I)^-1
 
-For the dual variables u of the SVM, the coefficients of w are ``(n/D) P u``. In the coordinates of
-the decomposition, Sigma is diagonal. A working set of m rows in place of the inverse would take
-``n^3/3 + n^2 m + n m^2`` operations, and m is large: most rows are support vectors.
+and the coefficients of w are ``(n/D) P u`` for the dual variables u. Working sets would not help:
+most rows are support vectors.
 
 References
 ----------

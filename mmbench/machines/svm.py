@@ -2,13 +2,10 @@
 
     min over w, b   1/2 ||w||^2 + C sum_i xi_i
     subject to      y_i f(x_i) >= 1 - xi_i,  xi_i >= 0,   f(x) = w'phi(x) + b            (1)
-
-With the Gram matrix K and ``u_i = y_i alpha_i`` for the multipliers alpha_i, the dual problem is
-
     max over u      sum_i y_i u_i - 1/2 u'Ku   subject to  sum_i u_i = 0,  0 <= y_i u_i <= C   (2)
 
-and ``f(z) = sum_i u_i k(x_i, z) + b``. With row weights s_i, ``C s_i`` replaces C. Equation numbers
-follow the paper on relative margin machines. If ``C=inf``, all slacks are zero (hard margin).
+K is the Gram matrix, and ``f(z) = sum_i u_i k(x_i, z) + b``. Equation numbers follow the paper on
+relative margin machines. With ``C=inf``, all slacks are zero (hard margin).
 
     Fit.route             used by "auto", for n rows and d features      in mmbench.solvers
     SMO                   nonlinear kernel, or few rows per feature      svm_dual.smo
@@ -25,11 +22,6 @@ follow the paper on relative margin machines. If ``C=inf``, all slacks are zero 
 With a linear kernel, SMO and `features` continue each other's failures, and both continue
 coordinate descent: SMO alone leaves a relative gap of up to 0.7 on unscaled features, and the
 interior-point method stalls if there are many rows and one class is rare.
-
-References
-----------
-P. K. Shivaswamy, T. Jebara: Relative margin machines. NIPS 21, 2008.
-C.-C. Chang, C.-J. Lin: LIBSVM, a library for support vector machines. ACM TIST 2(3), 2011.
 """
 
 import math

@@ -2,10 +2,9 @@
 
     min c'x   subject to   A x = b,   h - G x in K,   K = R^l_+ x Q^{m_1} x ... x Q^{m_p} x S^k_+
 
-The second-order cone Q^m has the vectors whose first entry is at least the norm of the others.
-S^k_+ has the positive semidefinite k x k matrices, stored as the columns of the upper triangle with
-off-diagonal entries multiplied by sqrt(2). ECOS is an independent check of Clarabel, and optional:
-its licence is the GPL, and it has no wheels for Python 3.13 and later.
+In Q^m, the first entry is at least the norm of the others. S^k_+ has the positive semidefinite
+matrices, stored as the columns of the upper triangle with off-diagonal entries times sqrt(2). ECOS
+is an optional check: its licence is the GPL, and it has no wheels from Python 3.13 on.
 """
 
 from dataclasses import dataclass

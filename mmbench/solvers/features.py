@@ -1,21 +1,17 @@
 """Solve a `PiecewiseQP` with a linear kernel, many rows and few features, without a Gram matrix.
 
-Here, the attribute `gram` of a `PiecewiseQP` is the data matrix Z. Row i is a free support vector
-if its dual variable u_i lies strictly between two adjacent knots of its cost; at the optimum there
-are about as many as features. If they are known, one linear system gives u and b. To find them, SMO
-takes thousands of passes over the Gram matrix, and an interior-point method 10 to 30 iterations of
-one product ``Z' diag(weights) Z``. For n rows and k features:
+Here, `gram` of the problem is the data matrix Z. If the free support vectors (u_i strictly between
+two knots; about one per feature) are known, one linear system gives u and b. For n rows and k
+features:
 
-    route            when                                   cost
-    warm start       u at a neighbouring grid point is      one product with the rows
-                     optimal
-    active set       it converges (203 of 208 trainings     10 to 30 iterations of n k^2, and linear
-                     on 13 data sets)                       systems in at most k + 1 support vectors
-    interior point   otherwise                              the same, and a least squares problem in
-                                                            k unknowns for a feasible u
+    route            when                                     cost
+    warm start       u of a neighbouring grid point optimal   one product with the rows
+    active set       it converges (203 of 208 trainings       10 to 30 iterations of n k^2
+                     on 13 data sets)
+    interior point   otherwise                                the same, and a least squares problem
+                                                              for a feasible u
 
-After a failure, `mmbench.machines.svm` continues with SMO. Times beside liblinear are in
-benchmarks/peers.py.
+After a failure, `mmbench.machines.svm` continues with SMO. Times: `benchmarks/peers.py`.
 """
 
 from __future__ import annotations

@@ -3,9 +3,7 @@
     min c'x   s.t.  row_lower <= A x <= row_upper,  col_lower <= x <= col_upper
 
 The default is presolve and the dual simplex method; ``interior=True`` is the interior-point method
-with a crossover to a vertex. After the status "unbounded or infeasible", a run without presolve
-finds out which. HiGHS releases the interpreter lock, so that threads can solve programs at the same
-time.
+with a crossover to a vertex. HiGHS releases the interpreter lock, so threads run at the same time.
 """
 
 from dataclasses import dataclass

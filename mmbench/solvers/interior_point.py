@@ -3,26 +3,17 @@
     min over w, b, xi   1/2 ||w||^2 + C sum_i xi_i
     subject to          y_i f(z_i) >= 1 - xi_i,  xi_i >= 0,  [-B <= f(z_i) <= B,]  f(z) = w'z + b
 
-In ``y f >= 1 - xi``, xi is the slack, and ``y f - 1 + xi`` the surplus. With the multipliers a of
-these constraints, p of ``y f <= B`` and q of ``y f >= -B``, and the dual weights
-``v = Z' y (a - p + q)``, the optimality conditions are
+The slack is xi, the surplus ``y f - 1 + xi``. With the multipliers a of the margins, and p and q of
+the bounds B and -B, the optimality conditions are
 
     surplus - slack = y f - 1,   surplus a = 0,   slack (C - a) = 0,
-    (B - y f) p = 0,   (B + y f) q = 0,   y'(a - p + q) = 0,   w = v
+    (B - y f) p = 0,   (B + y f) q = 0,   y'(a - p + q) = 0,   w = v = Z' y (a - p + q)
 
-Newton steps with Mehrotra's predictor and corrector keep the complementarity products, whose
-factors are non-negative, near a common value that decreases to 0; iterates violate only these
-conditions and ``w = v``. The unknowns of the rows are eliminated analytically, so that the size of
-the Newton system does not depend on the number of rows. An iteration costs one product
-``Z' diag(weights) Z``. For n rows, k features and m pairs of rows:
-
-    problem          when                                           operations per iteration
-    SVM, RMM         linear kernel, n > k, and k <= 64 or n >= 4k   n k^2, 10 to 30 iterations
-    linear MMRM      at least 200 rows                              n k^2, 10 to 25 iterations
-    soft-margin M4   linear kernel, or kernel matrix of low rank    n k^2
-    R-SVM+, R-SVMμ+  by default                                     (n + m) k^2 + k^3
-
-`benchmarks/peers.py` compares the method with general-purpose solvers.
+Mehrotra's predictor and corrector steps keep the products near a common value that decreases to 0;
+iterates violate only these products and ``w = v``. The unknowns of the rows are eliminated, so an
+iteration is one product ``Z' diag(weights) Z``. It serves the linear SVM and RMM, the linear MMRM,
+the soft-margin M4 (all n k^2 for n rows and k features, 10 to 30 iterations), and R-SVM+ and
+R-SVMμ+ ((n + m) k^2 + k^3 with m pairs of rows). Times: `benchmarks/peers.py`.
 
 References
 ----------

@@ -1,7 +1,7 @@
-"""Adapters for libsvm and liblinear, the usual solvers of the SVM and a check of the solvers here.
+"""Adapters for libsvm and liblinear, as checks of the solvers here.
 
-libsvm-official (extra ``solvers``) has no row weights. If it is not installed, or if rows have
-weights, scikit-learn's copy of libsvm is used.
+libsvm-official (extra ``solvers``) has no row weights: for them, or if it is not installed,
+scikit-learn's copy of libsvm is used.
 """
 
 import warnings

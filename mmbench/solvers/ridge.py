@@ -2,18 +2,16 @@
 
 K is a Gram matrix of n rows, and F a matrix of d features with K = F F'.
 
-    function            when                                            cost per C
-    solve_path          Cholesky factor of G + I/C                      n^3 / 3
-    solve_path          G = K K', 1/C below its rounding errors:        n^2
-                        eigenvectors of K
-    solve_path,         few features: Cholesky factor of order d        d^3 / 3 + n d
-    solve_weights
-    solve_by_products   sparse rows, many features: conj. gradients     products with F
-    solve_printed       solver="reference": the dense system            n^3
+    function                   when                                        cost per C
+    solve_path                 Cholesky factor of G + I/C                  n^3 / 3
+    solve_path                 G = K K', 1/C below its rounding errors:    n^2
+                               eigenvectors of K
+    solve_path, solve_weights  few features: Cholesky factor of order d    d^3 / 3 + n d
+    solve_by_products          sparse rows, many features                  products with F
+    solve_printed              solver="reference": the dense system        n^3
 
-K K', F'F and the eigenvectors of K are computed once for all C. Times are in `benchmarks/peers.py`.
-With row weights s, the ridge is ``diag(1/(C s))``; with ``r = sqrt(s)`` and R = diag(r),
-``[[RGR + I/C, r], [r', 0]] [a; b] = [Ry; 0]`` is equivalent. The parameter `border` is r, or ones.
+Times: `benchmarks/peers.py`. With row weights s, ``r = sqrt(s)`` (parameter `border`, otherwise
+ones) and R = diag(r), the system is ``[[RGR + I/C, r], [r', 0]] [a; b] = [Ry; 0]``.
 """
 
 from __future__ import annotations

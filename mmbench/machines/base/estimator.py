@@ -1,9 +1,10 @@
 """Base classes of the machines, as scikit-learn estimators.
 
-A machine implements `train` or `train_path`. The base classes validate, train one-vs-one, predict
-and certify (see `Fit`). The weight of a row is the product of its sample weight and its class
-weight: a row of weight s is equivalent to s copies. Sums and means over training rows are weighted,
-and sums of weights replace numbers of rows.
+A machine implements `train` or `train_path`; the base classes validate, train one-vs-one, predict
+and certify (see `Fit`). The weight of a row is its sample weight times its class weight. A row of
+weight s is equivalent to s copies: ``C s_i`` is the penalty on its slack, sums and means over rows
+are weighted, and sums of weights replace numbers of rows. Modules of machines only state
+exceptions.
 """
 
 from __future__ import annotations

@@ -1,7 +1,6 @@
-"""Adapter for foreign classifiers: classifiers of other packages, for example of scikit-learn.
+"""Adapter for classifiers of other packages, for example of scikit-learn.
 
-They have the same test rows and inner folds as the machines, but no certificate, since their
-optimisation problem is unknown.
+They have the same test rows and inner folds as the machines, but no certificate.
 """
 
 import math

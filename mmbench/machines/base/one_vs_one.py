@@ -1,7 +1,6 @@
 """One-vs-one training: a plan of all pairs of classes, their threads and their time.
 
-Order of the calls: `fit` of the estimator, `train_pairs`, `train_pair`, `train` of the machine,
-solver.
+Order of the calls: `fit`, `train_pairs`, `train_pair`, `train` of the machine, solver.
 """
 
 from __future__ import annotations

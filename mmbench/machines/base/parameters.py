@@ -2,8 +2,8 @@
 
     C: float = parameter(1.0, positive(), "Regularization parameter: penalty on slack.")
 
-From such class attributes, the base class `Declared` derives the constructor, the section
-"Parameters" of the docstring, and the check of values that are passed or read from YAML.
+`Declared` derives the constructor, the section "Parameters" of the docstring, and the check of
+values from such class attributes.
 """
 
 import inspect

@@ -1,10 +1,7 @@
 """The bias b with the smallest hinge loss, and the bias with the fewest training errors.
 
-`best_bias` minimises the sum of hinge losses at the optimal w of
-
-    min over w, b   penalty(w) + C sum_i max(0, 1 - y_i (w'z_i + b))
-
-The dual variables satisfy ``0 <= a_i <= C`` and ``y'a = 0``, which `balanced` enforces.
+`best_bias` minimises ``sum_i max(0, 1 - y_i (w'z_i + b))`` at the optimal w; `balanced` enforces
+``0 <= a_i <= C`` and ``y'a = 0`` of the dual variables.
 
 `optimal_bias` solves, for given scores s(x) (MAMC paper, section 2.3),
 
@@ -14,9 +11,8 @@ The dual variables satisfy ``0 <= a_i <= C`` and ``y'a = 0``, which `balanced` e
 Candidates for the threshold -b are midpoints between neighbouring scores, the smaller of class 2
 (label -1) and the larger of class 1 (label +1); rho (20) is half their distance. As in the paper,
 no other threshold is considered, although one may have fewer errors. Ties in E_R and E_S are broken
-by the largest rho, then the smallest |b|. Row weights s_i are factors of the terms of E_R and E_S.
-In (25), "arg max" is a misprint for "arg min": the text asks for the nearest point of class 1 above
-a misclassified point of class 2.
+by the largest rho, then the smallest |b|. In (25), "arg max" is a misprint for "arg min": the text
+asks for the nearest point of class 1 above a misclassified point of class 2.
 """
 
 from dataclasses import dataclass

@@ -2,8 +2,7 @@
 
     min over w      a/2 ||w||^2 + c/2 var(w'z_1, ..., w'z_n) + sum_i loss_i(w'z_i)
 
-The variance is weighted by the row weights s_i, and is ``w'Sw`` for the covariance S of the mapped
-rows z_i.
+The variance is ``w'Sw`` for the (weighted) covariance S of the mapped rows z_i.
 """
 
 from __future__ import annotations

@@ -1,8 +1,7 @@
 """One-vs-one classification: the order of the pairs of classes, votes, and tie rules.
 
 A positive decision value of the pair i < j is a vote for class j, as in scikit-learn for two
-classes. A tie rule selects one of the classes with most votes. Arrays over pairs have shape
-(n_samples, n_pairs), arrays over classes (n_samples, n_classes).
+classes. Arrays over pairs have shape (n_samples, n_pairs), over classes (n_samples, n_classes).
 """
 
 from itertools import combinations

@@ -1,7 +1,7 @@
 """The alternating algorithm of the F-SVM: SVMs for a fixed matrix M, then an update of M (M-step).
 
-The columns of W are the normal vectors of the pairs of classes, S is the scatter matrix, and rho =
-1 (see `pair_svms`). An M-step decreases the following function, with eps = 0 for the variant "pg":
+With the normal vectors of all pairs in the columns of W, and rho = 1 (see `pair_svms`), an M-step
+decreases the following function, with eps = 0 for the variant "pg":
 
     1/2 tr(M^{-1} (WW' + eps I)) + tr(MS),     S = diag(s)
 """

@@ -3,22 +3,17 @@
     min over M > 0, w, b   1/2 w'M^{-1}w + rho tr(MS) + C sum_i xi_i
     subject to             t_i (w'x_i + b) >= 1 - xi_i,  xi_i >= 0                           (12)
 
-The labels t_i are -1 and +1, and ``M = A'A`` for the transformation A. S is the total scatter
-matrix divided by n, or the matrix `within_scatter`; tr(MS) replaces the squared radius of the
-smallest ball around the points A x_i. All pairs of classes share M. With a kernel, x_i are the
-first components of kernel PCA. With sample weights s_i, the penalty is ``C sum_i s_i xi_i``, and S
-and its mean are weighted; class weights change only the penalty, since all pairs share S.
-
-After minimisation over M, (12) has the optimal value
+The labels t_i are -1 and +1, ``M = A'A`` for the transformation A, and S is the total scatter
+matrix divided by n, or the matrix `within_scatter`. All pairs share M and S, so class weights
+change only the penalty. With a kernel, x_i are the first components of kernel PCA. Minimised over
+M, (12) has the optimal value
 
     F* = min over w, b   sqrt(2 rho) ||S^{1/2}w|| + C sum_i xi_i
 
-This is an SVM on whitened data with a norm that is not squared; for several pairs, it is the
-nuclear norm ``||S^{1/2}W||_*``. The optimal w and b depend only on C / sqrt(rho). The optimal M is
-proportional to ``ww'``, on the boundary of the cone of positive definite matrices. Algorithm 1 of
-the paper starts at ``M ~ S^{-1/2}`` (17), alternates between SVMs and gradient steps in M, and ends
-inside the cone; `Fit.gap` measures its distance from F*. Its result depends on rho even for a fixed
-C / sqrt(rho), so all variants are computed for rho = 1 (module `pair_svms`).
+with the nuclear norm ``||S^{1/2}W||_*`` for several pairs. The optimal M, proportional to ``ww'``,
+is on the boundary of the cone of positive definite matrices. Algorithm 1 of the paper starts at
+``M ~ S^{-1/2}`` (17) and ends inside the cone; `Fit.gap` measures its distance from F*. All
+variants are computed for rho = 1 (module `pair_svms`).
 
     variant  Fit.route           when                   cost, for k components
     semi     semi-whitened SVM   always                 one SVM per pair
@@ -29,14 +24,12 @@ C / sqrt(rho), so all variants are computed for rho = 1 (module `pair_svms`).
     opt      ADMM                several pairs          up to 500 rounds of SVMs with warm starts
     opt      reference           solver="reference"     one cone program
 
-An SVM without a warm start is solved by SMO, or by an interior-point method if there are more than
-1000 rows (2000 in a grid search) and more than 4 rows per component. `benchmarks/peers.py` compares
-the CPU times of `FSVM` and `SVM`; with a kernel, they grow like n^3 for "pg".
+SVMs without a warm start are solved by SMO, or by an interior-point method above 1000 rows (2000 in
+a grid search) and 4 rows per component. Times: `benchmarks/peers.py`.
 
 References
 ----------
-X. Wu, W. Zuo, Y. Zhu, L. Lin: F-SVM: Combination of feature transformation and SVM learning via
-convex relaxation. arXiv:1504.05035, 2015.
+X. Wu, W. Zuo, Y. Zhu, L. Lin: F-SVM. arXiv:1504.05035, 2015.
 """
 
 from __future__ import annotations

@@ -1,25 +1,19 @@
 """The optimum of the F-SVM, computed by SVMs on whitened rows.
 
-For rho = 1 and diagonal S, let W have one normal vector per pair as its columns, and
-``V = S^{1/2}W``. After minimisation over M, the objective (12) is
+For rho = 1 and diagonal S, with one normal vector per pair in the columns of W and
+``V = S^{1/2}W``, (12) minimised over M is
 
     F*(V, b) = sqrt(2) ||V||_* + C sum xi,    ||V||_* = sum of the singular values of V
 
-`solve_pair`, one pair of classes. Let v(C') be the normal vector of the ordinary SVM on whitened
-rows, with the squared norm and the penalty C'. The minimiser of F* is v(C') for
-``C' = C ||v(C')|| / sqrt(2)``, found by secant steps in a bracket; if there is no such C', w = 0 is
-optimal.
+`solve_pair`: for one pair, the minimiser is the normal vector v(C') of the SVM on whitened rows
+with the penalty ``C' = C ||v(C')|| / sqrt(2)``, found by secant steps in a bracket; if there is no
+such C', w = 0 is optimal.
 
-`solve_pairs`, several pairs. The alternating direction method of multipliers (ADMM) minimises the
-slack term over U and the norm term over V, subject to ``U = V`` with the multipliers D. A column of
-U is an SVM on whitened rows with a quadratic penalty on the distance to ``V - D``; V shrinks the
-singular values of ``U + D``. Gram matrices are computed once, and each SVM starts from the last
-round. Alternating between M and W instead takes hundreds of times as long to the same gap.
-
-References
-----------
-S. Boyd et al.: Distributed optimization and statistical learning via the alternating direction
-method of multipliers. Foundations and Trends in Machine Learning 3(1), 2011.
+`solve_pairs`: the alternating direction method of multipliers (ADMM; Boyd et al., Foundations and
+Trends in Machine Learning 3(1), 2011) minimises the slack term over U and the norm over V, subject
+to ``U = V`` with the multipliers D. A column of U is an SVM with a quadratic penalty on the
+distance to ``V - D``; V shrinks the singular values of ``U + D``. Alternating between M and W
+instead takes hundreds of times as long to the same gap.
 """
 
 from __future__ import annotations

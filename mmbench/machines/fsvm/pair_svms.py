@@ -1,14 +1,13 @@
 """The SVMs of all pairs of classes for one matrix M, and lower bounds on the F-SVM's optimum.
 
-Arrays are in principal component coordinates (`Spectrum`), in which S is diagonal. The substitution
-``M = N / sqrt(rho)`` reduces any rho to rho = 1:
+Arrays are in principal component coordinates (`Spectrum`), in which S is diagonal. ``M = N /
+sqrt(rho)`` reduces any rho to rho = 1, so that a grid needs one training per C / sqrt(rho):
 
     1/2 w'M^{-1}w + rho tr(MS) + C sum xi
         =  sqrt(rho) (1/2 w'N^{-1}w + tr(NS) + C / sqrt(rho) sum xi)
 
-A grid over C and rho thus needs one training per value of C / sqrt(rho). The step sizes and the
-lower bound on eigenvalues apply to N. In the paper they apply to M, so that the result of algorithm
-1 divided by sqrt(rho) depends on rho (figures in docs/machines/fsvm.md).
+Step sizes and the lower bound on eigenvalues apply to N; in the paper to M, so that its algorithm 1
+depends on rho itself (docs/machines/fsvm.md).
 """
 
 from collections.abc import Iterator, Sequence

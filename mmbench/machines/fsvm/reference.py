@@ -2,8 +2,8 @@
 
     min  sqrt(2) g + C sum xi    subject to   t_i (q_i'v_p + b_p) >= 1 - xi_i,  xi >= 0
 
-The rows q_i are whitened, and v_p is the normal vector of the pair p of classes. For one pair, g is
-at least the norm of v. For several, g is at least the sum of the singular values of V = (v_p):
+The rows q_i are whitened, v_p is the normal vector of pair p, and g is at least the norm of v for
+one pair. For several, g is at least the sum of the singular values of V = (v_p):
 
     g = (tr P + tr R) / 2,    [[P, V], [V', R]] positive semidefinite
 """

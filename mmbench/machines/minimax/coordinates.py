@@ -1,7 +1,7 @@
 """Coordinates of the training rows in which both class covariances are diagonal.
 
-In these k coordinates, a class spread takes O(k) operations, and every machine is linear, with or
-without a kernel. They are computed once per training set, kernel and ridge, for all values of C.
+A class spread then takes O(k) operations, and every machine is linear. They are computed once per
+training set, kernel and ridge, for all values of C.
 """
 
 from __future__ import annotations

@@ -6,20 +6,14 @@ The covariance Sc of class c has the factor 1/n_c, where n_c is the size of the 
     other kernels   Sc + ridge tr(K)/n I,    for the kernel matrix K = F F' of n rows
 
 With a kernel, Sc is the covariance of the rows of F. With ``scatter="sum"``, the sum is multiplied
-by n_c. The spread of class c along w is ``sqrt(w'Sc w)``, including ridge and factor.
+by n_c. The spread of class c along w is ``sqrt(w'Sc w)``, including ridge and factor. Kernel
+machines need the ridge: if the rows are linearly independent in feature space, the classes lie in
+two parallel hyperplanes, without spread along their normal. The M4 paper has it in Proposition 1,
+but not in its theorem on kernels.
 
-Kernel machines need a ridge: if the rows are linearly independent in feature space, the classes lie
-in two parallel hyperplanes, and both spreads are zero along the normal vector. The M4 paper has the
-ridge in Proposition 1, but not in its theorem on kernels.
-
-MPM, MEMPM and M4 guarantee an accuracy of ``k^2/(1 + k^2)`` for a class with the spread s, where k
-is ``±(w'mc + b)/s - robust_mean``, or 0 if k is negative. The derivation is in
+The guaranteed accuracy ``k^2/(1 + k^2)`` of MPM, MEMPM and M4 is derived in
 docs/machines/minimax.md. A class without spread would lie on their boundary, which therefore moves
 towards the other class by 5e-7 times the distance of the projected means.
-
-With row weights, means and covariances are weighted, n_c is the total weight of the class, and the
-weighted mean of the diagonal of K replaces ``tr(K)/n``. Class weights cancel in both; they are
-costs of errors in the LDA, and weights of slacks in the M4.
 """
 
 import time

@@ -7,14 +7,12 @@ Cholesky factor gives all products with S^-1 (`GramSpread`). Each iteration solv
 
     min over v, b   g'F (v - w) + 1/(2 s) (v - w)'S(v - w) + C sum_i max(0, 1 - y_i (v'z_i + b))
 
-This is an SVM with the kernel matrix ``s F S^-1 F'``, whose multipliers u give the solution
-``v = w + s S^-1 F'(u - g)``. If v = w, then ``F'u = F'g``, and w is optimal.
-
-The step size s is the harmonic mean of ``2 sx`` and ``2 sy``. It multiplies no component of the
-error by less than -1, so oscillations of the iterates do not grow. On the multiples of w, sx + sy
-is linear and its approximation quadratic; therefore a line search over the multiples of v ends each
-iteration. The SVM is restricted to a working set, which grows by the rows with the largest margin
-violations. Upper and lower bounds are computed from K alone, independently of the factorization.
+This is an SVM with the kernel matrix ``s F S^-1 F'`` and multipliers u, on a working set that grows
+by the largest margin violations; ``v = w + s S^-1 F'(u - g)``, and w is optimal if v = w. The step
+size s, the harmonic mean of ``2 sx`` and ``2 sy``, multiplies no component of the error by less
+than -1, so oscillations do not grow. On multiples of w, sx + sy is linear and its approximation
+quadratic; therefore a line search over the multiples of v ends each iteration. Upper and lower
+bounds are computed from K alone.
 """
 
 from collections.abc import Sequence

@@ -2,14 +2,12 @@
 
     max over w != 0   w'(xm - ym) / sqrt(w'(Sx + Sy)w),      w = (Sx + Sy)^-1 (xm - ym)
 
-The classes have the means xm and ym and the covariances Sx and Sy. The criterion leaves the
-intercept b to the parameter `bias`: the midpoint of the means, or the fewest training errors. Class
-weights c_x and c_y are costs of errors. They shift the midpoint rule by
+The classes have the means xm and ym and the covariances Sx and Sy. The parameter `bias` decides the
+intercept: the midpoint of the means, or the fewest training errors. Class weights c_x and c_y, the
+costs of errors, shift the midpoint as in Bayes' rule for normal distributions with equal
+probabilities and the covariance (Sx + Sy)/2; so balanced weights do not shift b:
 
     v log(c_x / c_y),      v = w'(Sx + Sy)w / 2,      w'(xm - ym) = 1
-
-This is the Bayes rule for normal distributions with equal probabilities and the covariance (Sx +
-Sy)/2. Balanced weights stand for equal probabilities, and do not shift b.
 
     Fit.route      when                               cost for n rows in k coordinates
     closed form    "auto", equal means, no variance   n k^2

@@ -3,31 +3,23 @@
     max over rho, w, b   rho    subject to   w'x_i + b >= rho sx,   -(w'y_j + b) >= rho sy   (1)-(3)
     sx = sqrt(w'Sx w),  sy = sqrt(w'Sy w)
 
-The positive rows x_i have the mean xm and the covariance Sx, the negative rows y_j have ym and Sy.
-In formulas with labels y_i, all rows are denoted by z_i.
-
-The soft margin (20)-(22) subtracts slacks xi_i >= 0 from the right-hand sides and maximises
-``rho - C sum xi``. It is unbounded, because w and the slacks can shrink to zero at any rho. Two
-normalizations make it well posed, and agree with (1)-(3) without slacks:
+The positive rows x_i have the mean xm and the covariance Sx, the negative rows y_j have ym and Sy;
+z_i are the rows of both, with labels y_i. The soft margin (20)-(22) is unbounded as printed. Two
+normalizations make it well posed:
 
     margin   rho (sx + sy) = 2:  min sx + sy + C sum xi,  y_i (w'z_i + b) >= 1 - xi_i
     mean     w'(xm - ym) = 1:    max rho - C sum xi over rho, (21), (22)
 
 "margin" is convex; its b plus ``(sx - sy)/(sx + sy)`` is the b of (2), (3). "mean" is not convex in
-rho. The parameter `theta` multiplies both spreads by ``2 theta`` and ``2 (1 - theta)`` everywhere,
-in place of (34)-(37), which are unbounded. The parameter A selects the Ivanov form (27)-(29):
+rho. The parameter A selects the Ivanov form (27)-(29); if a hard margin reaches rho >= A, the
+hard-margin solution is returned:
 
     min over w, b, xi   sum xi   subject to   y_i (w'z_i + b) >= 1 - xi_i,  xi_i >= 0,
                                               sx + sy <= 2/A,  thus rho >= A
 
-If a hard margin reaches rho >= A, the hard-margin solution is returned. The "precise form"
-(23)-(26) is no other machine: docs/machines/minimax.md shows when a `theta`, class weights and a C
-have the same optimum, and why (34)-(37) are unbounded. The reduction (parameter `nu`) replaces the
-constraints of all points near their class mean by one constraint on the class means.
-
-With row and class weights, xi_i has the penalty ``C s_i`` for the product s_i of both weights,
-means and covariances are weighted by the row weights, and total weights replace the class sizes in
-(31), (32) and in the theta of (34)-(37).
+The reduction (`nu`) replaces the constraints of all points near their class mean by one on the
+class means. `theta`, the precise form (23)-(26), weights, and why (34)-(37) have no maximum:
+docs/machines/minimax.md.
 
     Fit.route          when                              cost for n rows in k coordinates
     interior point     "margin", linear or low rank      n k^2 per step
@@ -39,13 +31,12 @@ means and covariances are weighted by the row weights, and total weights replace
                        means, or all points of a class removed
     rho search         "reference", "margin" or hard     one cone program per rho
 
-`benchmarks/peers.py` has the training times of the routes, and `benchmarks/m4_complexity.py` their
-growth. The line search of the paper, quadratic interpolation, is not used, since it gives no bound.
+Times: `benchmarks/peers.py`, `benchmarks/m4_complexity.py`. The paper's line search, quadratic
+interpolation, is not used, since it gives no bound.
 
 References
 ----------
-K. Huang, H. Yang, I. King, M. Lyu: Maxi-min margin machine: learning large margin classifiers
-locally and globally. IEEE Trans. Neural Networks 19(2), 2008.
+K. Huang et al.: Maxi-min margin machine. IEEE Trans. Neural Networks 19(2), 2008.
 """
 
 from __future__ import annotations

@@ -4,9 +4,8 @@
     sx = ||Sx^{1/2} w||,  sy = ||Sy^{1/2} w||
 
 For ``rho = 2/(sx + sy)``, (2) and (3) of the M4 paper require the margins ``rho sx = 1 + t`` and
-``rho sy = 1 - t`` with ``t = (sx - sy)/(sx + sy)``. Subtracting t from the intercept makes both
-margins 1. If the reduction (parameter `nu`) removes points, ``w'(xm - ym) >= 2 - xi_m`` replaces
-their constraints.
+``rho sy = 1 - t``; subtracting ``t = (sx - sy)/(sx + sy)`` from the intercept makes both 1. If the
+reduction removes points, ``w'(xm - ym) >= 2 - xi_m`` replaces their constraints.
 """
 
 from __future__ import annotations

@@ -4,27 +4,25 @@
     subject to   w'xm - b' >= kappa(alpha) sqrt(w'Sx w),   b' - w'ym >= kappa(beta) sqrt(w'Sy w),
                  w'(xm - ym) = 1,      kappa(u) = sqrt(u / (1 - u))
 
-The accuracy of the positive class is at least alpha, of the negative class at least beta, for all
-distributions with these means and covariances. The decision function is ``f(z) = w'z - b'``. The
-robust MEMPM has ``kappa(alpha) + robust_mean`` and ``kappa(beta) + robust_mean`` in the
-constraints. With `sample_weight`, means, covariances and theta are weighted.
+alpha and beta are the guaranteed accuracies of the positive and the negative class, and
+``f(z) = w'z - b'``. The robust MEMPM has ``kappa(alpha) + robust_mean`` and ``kappa(beta) +
+robust_mean`` in the constraints.
 
 At the optimum, ``kappa(alpha) sx + kappa(beta) sy = 1`` with the spreads sx and sy. For a given
 beta, the largest kappa(alpha) is the maximum over w of ``(1 - kappa(beta) sy) / sx``. There may be
-several local optima, so beta is found by branch and bound. The bound holds because the largest
-kappa(alpha) is a convex function of kappa(beta), and lies below its chords.
+several local optima, so beta is found by branch and bound, whose bound holds because the largest
+kappa(alpha) is convex in kappa(beta), and lies below its chords.
 
     Fit.route          when                 cost
     branch and bound   every solver         per beta a few MPMs: route "secant" of `mpm`, or cone
                                             programs for "reference", "clarabel" and "ecos"
     closed form        equal class means    none
 
-Training times are in ``results/reference/solvers/table.csv``.
+Times: ``results/reference/solvers/table.csv``.
 
 References
 ----------
-K. Huang, H. Yang, I. King, M. Lyu, L. Chan: The minimum error minimax probability machine. JMLR 5,
-2004.
+K. Huang et al.: The minimum error minimax probability machine. JMLR 5, 2004.
 """
 
 from dataclasses import dataclass, replace

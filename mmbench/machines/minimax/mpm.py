@@ -1,15 +1,13 @@
 """The minimax probability machine: the largest worst-case accuracy for given means and covariances.
 
-    min over w   sqrt(w'Sx w) + sqrt(w'Sy w)   subject to   w'(xm - ym) = 1           (4), (12)
+    min over w   sqrt(w'Sx w) + sqrt(w'Sy w)   subject to   w'(xm - ym) = 1
 
-The problem is (4) in the MMRM paper and (12) in the M4 paper. The minimum is 1/kappa, and
+This is (4) in the MMRM paper and (12) in the M4 paper. With the minimum 1/kappa,
 
     f(z) = w'z + b,    b = -(w'xm - kappa sqrt(w'Sx w)) = -(w'ym + kappa sqrt(w'Sy w)).
 
-For all distributions with these means and covariances, each class is classified correctly with a
-probability of at least alpha = kappa^2 / (1 + kappa^2). The robust MPM (module `covariance`) has
-``kappa - robust_mean`` in alpha, and the same w and b. With `sample_weight`, means and covariances
-are weighted; class weights would cancel.
+Both classes have the guaranteed accuracy alpha = kappa^2 / (1 + kappa^2); in the robust MPM (module
+`covariance`), alpha has ``kappa - robust_mean``, and w and b are the same.
 
     Fit.route      when                                       cost: n rows, d features, rank r
     secant         linear kernel, low rank or row weights     n d^2 or n r^2 (module `spread`)
@@ -17,12 +15,11 @@ are weighted; class weights would cancel.
     cone program   "reference", "clarabel" or "ecos"          one cone program
     closed form    equal means, or different without variance none
 
-`benchmarks/peers.py` measures how the times of "secant" and "gram" grow with n.
+Times of "secant" and "gram": `benchmarks/peers.py`.
 
 References
 ----------
-G. Lanckriet, L. El Ghaoui, C. Bhattacharyya, M. Jordan: A robust minimax approach to
-classification. JMLR 3, 2002.
+G. Lanckriet et al.: A robust minimax approach to classification. JMLR 3, 2002.
 """
 
 from __future__ import annotations

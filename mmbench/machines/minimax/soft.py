@@ -3,15 +3,13 @@
     min over w, b   sx + sy + C sum_i max(0, 1 - y_i (w'z_i + b)),     rho = 2/(sx + sy)
 
 The interior-point method applies ``||D w|| = min over e > 0 of (||D w||^2 / e + e) / 2`` to each
-class spread. For fixed ex and ey, the problem is a linear SVM with w'Q w, ``Q = Sx/ex + Sy/ey``, in
-place of w'w. At the optimum ``Q w = v``, where ``v = sum_i a_i y_i z_i`` for the multipliers a.
+class spread. For fixed ex and ey, this is a linear SVM with w'Q w, ``Q = Sx/ex + Sy/ey``, in place
+of w'w. The difference ``e - ||D w||^2 / e`` decreases only together with the complementarity
+products; if it were zero in every iteration, e could reach zero too early, and remain there.
 
-The difference ``e - ||D w||^2 / e`` decreases to zero only together with the complementarity
-products. If it were zero in every iteration, e could reach zero too early, and remain there.
-
-Multipliers ``0 <= a_i <= C`` with ``v = sum_j D_j p_j``, ``||p_j|| <= 1`` are dual feasible, and
-their sum is a lower bound. The vectors ``p_j = D_j Q^-1 v / e_j`` satisfy the equation. Division of
-a and all p_j by the largest ``||p_j||`` makes them feasible.
+Multipliers ``0 <= a_i <= C`` with ``v = sum_i a_i y_i z_i = sum_j D_j p_j``, ``||p_j|| <= 1``, have
+the lower bound ``sum_i a_i``. The vectors ``p_j = D_j Q^-1 v / e_j`` satisfy the equation; division
+of a and all p_j by the largest ``||p_j||`` makes them feasible.
 """
 
 from dataclasses import replace

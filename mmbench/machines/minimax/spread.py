@@ -3,10 +3,10 @@
     min over w   sx + sy   subject to   t'w = 1,        sx = sqrt(w'Sx w),  sy = sqrt(w'Sy w)
 
 In the MPM, t is the difference of the class means. By Cauchy's inequality,
-``(sx + sy)^2 <= sx^2/theta + sy^2/(1 - theta)`` for ``0 < theta < 1``, with equality at
-``theta = sx/(sx + sy)``. The right-hand side is w'S w with ``S = Sx/theta + Sy/(1 - theta)``,
-minimised by a multiple of ``S^-1 t``. The textbook alternates between w and theta; `minimax` solves
-``theta = sx/(sx + sy)`` by a bracketed secant method for ``log(theta/(1 - theta))``.
+``(sx + sy)^2 <= sx^2/theta + sy^2/(1 - theta)``, with equality at ``theta = sx/(sx + sy)``, and a
+multiple of ``S^-1 t``, ``S = Sx/theta + Sy/(1 - theta)``, minimises the right-hand side. `minimax`
+solves ``theta = sx/(sx + sy)`` by a bracketed secant method in ``log(theta/(1 - theta))``; the
+textbook alternates between w and theta.
 
 The dual problem is ``max g`` subject to ``g t = Sx^{1/2} p + Sy^{1/2} q``, ``||p||, ||q|| <= 1``.
 For every theta, ``p = Sx^{1/2} w/theta`` and ``q = Sy^{1/2} w/(1 - theta)`` give a lower bound

@@ -1,7 +1,6 @@
 """Solutions of max-margin ratio programs, with lower bounds and statuses.
 
-The objective value, the lower bound and the status are computed from the program, the primal vector
-and the dual vector. Objective values and bounds that a solver reports are not used.
+They are computed from the primal and the dual vector, not taken from the solver's report.
 """
 
 from collections.abc import Sequence

@@ -1,8 +1,8 @@
 """Solution of the linear program (28) of the linear machine, with a test of boundedness.
 
-With at least 200 rows, an interior-point method in the features is tried before HiGHS, and its last
-iterate is replaced by the exact vertex of the active constraints. Both may fail if features are
-nearly equal; (28) is then solved for the principal components, scaled to standard deviation 1.
+From 200 rows on, an interior-point method in the features precedes HiGHS, and ends at the exact
+vertex of its active constraints. Both may fail if features are nearly equal; (28) is then solved
+for the principal components, scaled to standard deviation 1.
 """
 
 from dataclasses import replace

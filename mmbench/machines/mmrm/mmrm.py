@@ -1,20 +1,13 @@
 """The max-margin ratio machine: a large margin relative to the distance of the class means.
 
-With the mean x̄ of the positive rows x_i and the mean ȳ of the negative rows y_j, the linear
-machine solves
-
     min over w, b, xi, eta   w'(x̄ - ȳ) + C (sum_i xi_i + sum_j eta_j)                       (28)
     subject to               w'x_i + b >= 1 - xi_i,  -(w'y_j + b) >= 1 - eta_j,  xi, eta >= 0
 
-The kernel machine, (29) and (30), has ``w = sum_k alpha_k phi(x_k) - sum_l beta_l phi(y_l)`` with
-alpha, beta >= 0, and an upper limit on the sum of the coefficients (notes of `MMRM`). Both are
-linear programs. With sample weights s_i, the penalty is ``C s_i``, and the means are weighted. If
-the classes are separable and C is large enough, the solution maximises the margin ratio
-``rho = d_b/d_w`` (20): d_b is the gap between the projected classes, and d_w the distance of their
-means minus d_b.
-
-"auto" takes the first route whose condition holds. The warm start of a kernel program is the
-solution for another C, or of an SVM.
+The positive rows x_i have the mean x̄, the negative rows y_j the mean ȳ. The kernel machine, (29)
+and (30), has ``w = sum_k alpha_k phi(x_k) - sum_l beta_l phi(y_l)`` with alpha, beta >= 0, and a
+limit on the sum of the coefficients (notes of `MMRM`). Both are linear programs. "auto" takes the
+first route whose condition holds; the warm start of a kernel program is the solution for another C,
+or of an SVM.
 
     Fit.route   when                                        cost, for n rows and d features
     reused      the solution with the last C has no slack,  two matrix-vector products
@@ -25,11 +18,10 @@ solution for another C, or of an SVM.
                 them (m) near the margin of the warm start  10 to 20 iterations
     whole       other kernel programs                       n^3 per iteration; n r^2 at low rank r
 
-If "interior" fails, "whole" is tried, and vice versa, then "highs". Above 4000 rows, "highs" is not
-tried, and "whole" only with a low rank. If all fail, the lowest objective and the highest bound are
-returned. Value, bound and status are always of the whole program. Times: `benchmarks/peers.py`
-("auto" and "highs") and `benchmarks/routes.py` (low rank); statuses and gaps on the automatic grid:
-`benchmarks/mmrm_grid.py`.
+If "interior" fails, "whole" is tried, and vice versa, then "highs"; above 4000 rows not "highs",
+and "whole" only with a low rank. If all fail, the lowest objective and the highest bound are
+returned, always of the whole program. Times: `benchmarks/peers.py`, `benchmarks/routes.py` (low
+rank); statuses and gaps: `benchmarks/mmrm_grid.py`.
 
 References
 ----------

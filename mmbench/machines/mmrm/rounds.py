@@ -1,14 +1,13 @@
 """Pricing rounds for kernel programs with many rows but few rows near the margin.
 
-A restricted program has a subset of the rows and columns. Each round solves it by an interior-point
-method to a coarse tolerance, always from the same warm start, and adds the violated rows and
-columns. If there are none, the iterate is refined, the exact vertex of its active constraints is
-computed by one LU factorization, and all omitted rows and columns are tested again.
+Each round solves a restricted program, with a subset of the rows and columns, to a coarse
+tolerance, always from the same warm start, and adds the violated rows and columns. If there are
+none, the exact vertex of the active constraints is computed, and all omitted rows and columns are
+tested again.
 
-Some objective coefficients are negative, so a restricted program may be unbounded. Therefore each
-has one more row per class: the mean of the omitted rows, with the sum of their penalties. Their
-constraints imply its constraint, and it makes the program bounded if every penalty is at least
-1/n_class. Times: `benchmarks/peers.py`.
+Since a restricted program may be unbounded, it has one more row per class: the mean of the omitted
+rows, with the sum of their penalties. Their constraints imply its constraint, which makes the
+program bounded if every penalty is at least 1/n_class. Times: `benchmarks/peers.py`.
 """
 
 from __future__ import annotations

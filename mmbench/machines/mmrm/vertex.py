@@ -1,9 +1,8 @@
 """Vertices of a max-margin ratio program, computed by one LU factorization or by HiGHS.
 
-With the notation of the module `program`, a partition consists of the set P of columns with
-``u > 0``, the set R of rows with margin 1 and ``0 < lam < cost``, and the set T of rows with
-``lam = cost``. A nondegenerate vertex has ``|R| = |P| + 1``, and solves two systems with the square
-matrix ``M = [A_RP, y_R]``:
+With the notation of the module `program`, P are the columns with ``u > 0``, R the rows with margin
+1 and ``0 < lam < cost``, and T the rows with ``lam = cost``. A nondegenerate vertex has
+``|R| = |P| + 1`` and the square matrix ``M = [A_RP, y_R]``:
 
     M (u_P; b) = 1,      M'lam_R = (c_P - A_TP'cost_T; -y_T'cost_T).
 """

@@ -1,21 +1,15 @@
 """Interior-point method for a whole kernel program, without a restriction to a subset of the rows.
 
-With a smooth kernel, terms with coefficients of 1e5 and more cancel in the decision values. Two
-remedies:
-
-Shifted columns. Since b is free and ``y'lam = 0``, multiples of y may be subtracted from the
-columns of A, which changes only b. The entries of the shifted matrix are of order one:
+With a smooth kernel, terms with coefficients of 1e5 and more cancel in the decision values. As b is
+free and ``y'lam = 0``, multiples of y may be subtracted from the columns of A, which changes only
+b, and gives entries of order one:
 
     A_ik = y_i y_k (K_ik - h_k) / sigma,   h_k = mean_i K_ik,   sigma^2 = mean_ik (K_ik - h_k)^2.
 
-Two starting points. With a smooth kernel, all dual feasible points have tiny reduced costs
-``s = c - A'lam``; the first starting point therefore has tiny s and large ``u_k = mu/s_k``. Larger
-initial s make the steps too short. If the classes overlap little or one is rare, large coefficients
-do not cancel, and it is the first point whose steps are short: the method then starts again from
-the coefficients of the warm start.
-
-An iteration takes about ``n^3`` operations, or ``n r^2`` at numerical rank r
-(`benchmarks/routes.py`).
+All dual feasible points then have tiny reduced costs ``s = c - A'lam``; so does the first starting
+point, with large ``u_k = mu/s_k``, since larger s make the steps too short. If the classes overlap
+little or one is rare, it is this point whose steps are short: the method then starts again from the
+coefficients of the warm start. Times: `benchmarks/routes.py`.
 """
 
 from dataclasses import replace

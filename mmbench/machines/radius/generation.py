@@ -1,14 +1,13 @@
 """Solution of R-SVM+ and R-SVMμ+ by a sequence of restricted problems.
 
-A restricted problem has a subset of the rows, pairs of rows and features, called listed. A pair is
-violated if half its squared distance, weighted by w^2 (R-SVM+) or mu (R-SVMμ+), exceeds the radius
-variable r. Each round adds the pairs with the largest violations, at most one per row.
+A restricted problem has the listed rows, pairs of rows and features. A pair is violated if half its
+squared distance, weighted by w^2 (R-SVM+) or mu (R-SVMμ+), exceeds the radius variable r. Each
+round adds the pairs with the largest violations, at most one per row.
 
-R-SVM+ omits rows if there are at least 200 rows and at least as many features as rows, as always
-with a kernel. The first round lists the rows near or inside the margin of an SVM; later rounds add
-rows inside the margin, and remove inactive pairs and rows far outside. R-SVMμ+ omits features:
-feature k is added if its term ``q_k - v_k^2`` of the dual objective (module `pairs`) is smaller
-than the terms of all listed features.
+R-SVM+ omits rows if there are at least 200, and at least as many features as rows, as always with a
+kernel: it begins with the rows near or inside the margin of an SVM, adds rows inside the margin,
+and removes inactive pairs and rows far outside. R-SVMμ+ omits features: feature k is added if
+``q_k - v_k^2`` (module `pairs`) is smaller than for all listed features.
 """
 
 from dataclasses import replace

@@ -7,19 +7,18 @@ Clarabel solves the cone program, in which e_k = w_k^2 at the optimum makes (9) 
                  R-SVM+      e_k >= w_k^2,        1/2 sum_k e_k  (z_ik - z_jk)^2 <= r
                  R-SVMμ+     e_k mu_k >= w_k^2,   1/2 sum_k mu_k (z_ik - z_jk)^2 <= r,  sum mu = 1
 
-The interior-point method solves primal and dual (module `pairs`) together. With the feature matrix
-Z, the multipliers u of the rows and theta of the pairs, and the squared differences D_pk of pair p
-in feature k, let ``v = Z'u`` and ``q = D'theta``. The slacks of the pairs are e (not the e_k
-above), g are the slacks of the dual constraints of the features, and t/2 is the multiplier of
-``sum mu = 1``. The conditions, besides the ones of `HingeInteriorPoint`, are
+The interior-point method solves primal and dual (module `pairs`) together. With the multipliers u
+of the rows and theta of the pairs, the squared differences D_pk of pair p in feature k,
+``v = Z'u`` and ``q = D'theta``, the conditions, besides the ones of `HingeInteriorPoint`, are
 
     pairs        e = r - D s / 2,                 theta e = 0,                 sum theta = lam
     R-SVM+       s = w^2,    v = (1 + q) w
     R-SVMμ+      s = mu,     w = mu v,      g = t - v^2 + q,     mu g = 0,        sum mu = 1
 
-Rows and pairs are eliminated from the Newton equations, so their number does not depend on the
-pairs; r remains, and for R-SVMμ+ also mu and t. If R-SVM+ has more features than rows and pairs
-together, one unknown per row and pair remains instead.
+Here e are slacks of the pairs, g slacks of the features' dual constraints, and t/2 the multiplier
+of ``sum mu = 1``. Rows and pairs are eliminated from the Newton equations, so their number does not
+depend on the pairs; R-SVM+ with more features than rows and pairs keeps one unknown per row and
+pair instead.
 """
 
 from abc import ABC, abstractmethod

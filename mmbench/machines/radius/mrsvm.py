@@ -3,16 +3,10 @@
     min over w, b, xi, mu   1/2 sum_k w_k^2 / mu_k + C sum_i xi_i^2 / sum_k mu_k R_k^2
     subject to              y_i (w'x_i + b) >= 1 - xi_i,  sum_k mu_k = 1,  mu >= 0               (3)
 
-R_k is half the range of feature k. The number (3) is of the 2013 paper, which quotes the 2009
-paper.
-
-For multipliers a >= 0 with ``sum_i y_i a_i = 0``, let ``v = sum_i y_i a_i x_i``. The Lagrangian has
-the minimum ``sum a - m/2`` with ``m = max_k (v_k^2 + R_k^2 ||a||^2 / (2 C))``. For the best
-multiple of a it is ``(sum a)^2 / (2 m)``, a lower bound.
-
-With row weights s_i, ``C s_i`` replaces C, and ``sum_i a_i^2 / (C s_i)`` replaces ``||a||^2 / C``.
-With a kernel, there is one feature per training row. Two equal rows give two equal features, which
-share w_k and mu_k, so that a row of weight 2 is still equivalent to two equal rows.
+R_k is half the range of feature k. For multipliers a >= 0 with ``sum_i y_i a_i = 0``, let
+``v = sum_i y_i a_i x_i`` and ``m = max_k (v_k^2 + R_k^2 ||a||^2 / (2 C))``. The best multiple of a
+gives the lower bound ``(sum a)^2 / (2 m)``. With row weights s_i, ``sum_i a_i^2 / (C s_i)``
+replaces ``||a||^2 / C``. With a kernel, there is one feature per training row.
 
 The cone program is solved at most four times, scaled by the best objective so far. `Fit.route` is
 the solver (Clarabel or ECOS), "majority" if nothing is better than w = 0, or "equal rows". Times:
@@ -20,9 +14,7 @@ the solver (Clarabel or ECOS), "majority" if nothing is better than w = 0, or "e
 
 References
 ----------
-H. Do, A. Kalousis, M. Hilario: Feature weighting using margin and radius based error bound
-optimization in SVMs. ECML PKDD 2009 (MR-SVM is called R-SVM in this paper).
-H. Do, A. Kalousis: Convex formulations of radius-margin based support vector machines. ICML 2013.
+H. Do, A. Kalousis, M. Hilario: ECML PKDD 2009 (calls the MR-SVM R-SVM); number (3): ICML 2013.
 """
 
 from typing import Any, ClassVar

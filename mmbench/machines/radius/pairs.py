@@ -4,17 +4,13 @@
     r(s) = max over pairs of 1/2 sum_k s_k (z_ik - z_jk)^2
 
     R-SVM+      |w|_s = ||w||^2             s_k = w_k^2
+                max   sum_i a_i - 1/2 sum_k v_k^2 / (1 + q_k)
     R-SVMμ+     |w|_s = sum_k w_k^2 / s_k   s = mu >= 0, sum_k mu_k = 1
+                max   sum_i a_i + 1/2 min_k (q_k - v_k^2)
 
-The rows have the signed multipliers ``u_i = y_i a_i`` with ``sum u = 0`` and ``0 <= a <= C``, and
-the pairs ``p = (i, j)`` have theta_p >= 0 with the sum lam. With ``v = Z'u`` and
-``q_k = sum_p theta_p (z_ik - z_jk)^2``, the dual problems are
-
-    R-SVM+      max   sum_i a_i - 1/2 sum_k v_k^2 / (1 + q_k)
-    R-SVMμ+     max   sum_i a_i + 1/2 min_k (q_k - v_k^2)
-
-Any feasible u and theta give a lower bound, any w and mu an upper bound, with the best b. If w is
-not better than 0, it is replaced by 0.
+In the duals, ``u_i = y_i a_i`` with ``sum u = 0`` and ``0 <= a <= C``, the pairs ``p = (i, j)``
+have theta_p >= 0 with the sum lam, ``v = Z'u``, ``q_k = sum_p theta_p (z_ik - z_jk)^2``. Feasible u
+and theta give a lower bound; w and mu, with the best b, an upper bound, or w = 0 if it is better.
 """
 
 from dataclasses import dataclass, replace

@@ -7,15 +7,10 @@
                 subject to                1/2 sum_k mu_k (x_ik - x_jk)^2 <= r    for all i, j
                                           sum_k mu_k = 1,  mu >= 0
 
-Both have the constraints ``y_i (w'x_i + b) >= 1 - xi_i, xi_i >= 0``. For lambda = 0, R-SVM+ is the
-SVM, and the first term of (7) becomes ``1/2 ||w||_1^2``. With a kernel, feature k of x is
-``k(x_k, x)`` for the training row x_k (the paper's proximity space). With row weights s_i,
-``C s_i`` replaces C. In R-SVM+ with a kernel, ``w_k^2 / s_k`` replaces ``w_k^2`` in (9), so that a
-row of weight 2 has the effect of two equal rows.
-
-Few of the constraints on pairs of rows are active. "interior" and "clarabel" therefore solve
-restricted problems, and add violated pairs until the gap is at most the tolerance. With a kernel
-and at least 200 rows, R-SVM+ also omits rows outside the margin.
+Both have the constraints ``y_i (w'x_i + b) >= 1 - xi_i, xi_i >= 0``. With a kernel, feature k of x
+is ``k(x_k, x)`` for the training row x_k (the paper's proximity space); a row of weight s_k is then
+s_k features, so R-SVM+ has ``w_k^2 / s_k`` in (9). Few pairs are active: "interior" and "clarabel"
+solve restricted problems (module `generation`).
 
     Fit.route    when                                 cost of a restricted problem
     interior     default                              (n + m) k^2 + k^3 per iteration for n rows,
@@ -26,13 +21,12 @@ and at least 200 rows, R-SVM+ also omits rows outside the margin.
     reference    solver="reference"                   one cone program with all pairs
     equal rows   all rows are equal                   none
 
-"interior" may fail if one class is rare and overlaps the other. Times are in
-``results/reference/solvers/table.csv`` ("interior", "clarabel") and `benchmarks/peers.py`
-("interior", "reference").
+"interior" may fail if one class is rare and overlaps the other. Times:
+``results/reference/solvers/table.csv``, and `benchmarks/peers.py` for "reference".
 
 References
 ----------
-H. Do, A. Kalousis: Convex formulations of radius-margin based support vector machines. ICML 2013.
+H. Do, A. Kalousis: Convex formulations of radius-margin based SVMs. ICML 2013.
 """
 
 import time

@@ -1,39 +1,24 @@
 """Dual coordinate descent for a `PiecewiseQP` with a linear kernel.
 
-The attribute `gram` of the problem contains the data matrix Z in place of the Gram matrix ``Z Z'``.
-For a fixed intercept b, the dual problem has no equality constraint. Each coordinate step then
-minimises the following function over one dual variable u_i (Hsieh et al. 2008):
+Here, `gram` of the problem is the data matrix Z. For a fixed intercept b, the dual has no equality
+constraint, and a step minimises over one u_i (Hsieh et al. 2008), at the cost of one product of a
+row with ``w = Z'u`` and one update of w:
 
     1/2 u'Ku + sum_i phi_i(u_i) + b sum_i u_i
 
-A coordinate step costs one product of a row with the weights ``w = Z'u`` and one update of w. Let
-s(b) be the sum of the optimal dual variables for the intercept b. The sum s(b) decreases with b,
-and is zero at the optimal b, which the secant method finds. The free support vectors F are the rows
-with u_i strictly between two knots. Let Z_F be their data matrix, K_FF their Gram matrix, and e the
-vector of ones. The derivative of s(b) is ``-e' K_FF^-1 e``, and at most ``-|F|^2 / ||Z_F' e||^2``.
-The first update of b uses this upper bound as the slope of s(b). Later updates use the smaller of
-this bound and the slope of the secant. For each b, coordinate descent starts at the minimiser for
-the previous b. The tolerance of coordinate descent decreases with the changes of b.
+The sum s(b) of the minimiser decreases with b and is zero at the optimal b, which the secant method
+finds. With the rows Z_F of the free support vectors, the slope of s is ``-e' K_FF^-1 e``, at most
+``-|F|^2 / ||Z_F' e||^2``: the slope of the first update, and a bound for the later ones.
 
-For dense rows, the term ``t/2 (sum_i u_i)^2`` is added to the problem, with the mean squared norm t
-of the rows; the solution stays the same. The intercept in a coordinate step is then ``b + t sum_i
-u_i``, and is nearly optimal after the first value of b, as in the method of multipliers. As soon as
-all conditions hold to twice the tolerance of coordinate descent, SMO solves the problem in the free
-and the violating rows, with all other dual variables fixed, until no other row violates a
-condition.
+    rows, of more than 64 features                   cost
+    sparse                                           20 to 100 passes over the rows
+    dense, with small C or no stored Gram matrix     5 to 20 passes, and SMO on some hundred rows
 
-==================  ============================================  ================================
-route               condition                                     cost
-==================  ============================================  ================================
-coordinate descent  linear kernel, more than 64 features; sparse  20 to 100 passes over the rows
-                    rows
-                    dense rows: small C, or no stored Gram        5 to 20 passes over the rows, and
-                    matrix                                        SMO on some hundred rows
-==================  ============================================  ================================
-
-The number of passes increases with the penalty C and the norms of the rows. After the maximum
-number of passes, `mmbench.machines.svm` continues with another solver. The script
-benchmarks/peers.py compares coordinate descent with liblinear.
+On dense rows, ``t/2 (sum_i u_i)^2`` with their mean squared norm t is added, which is zero at the
+solution. The intercept of a step is then ``b + t sum_i u_i``, nearly optimal after the first b, as
+in the method of multipliers. Once all conditions hold to twice the tolerance, SMO solves the
+problem in the free and the violating rows. The passes grow with C and the norms of the rows; after
+too many, `mmbench.machines.svm` continues with another solver. Times: `benchmarks/peers.py`.
 
 References
 ----------

@@ -1,11 +1,9 @@
 """SVMs of all pairs of many classes, trained and certified in one compiled call per class.
 
-Each pair is solved by the steps of `mmbench.solvers.svm_dual.smo`. With few rows per pair, separate
-trainings spend most of their time outside these steps, and compute kernel values of a class once
-per pair; here each kernel value is computed once. A pair is trained separately if its certificate
-exceeds the tolerances, or if it needs Newton steps.
-
-Benchmark: task ``classes`` in `benchmarks/results/peers.csv`, CPU times relative to SVC.
+The steps are the ones of `mmbench.solvers.svm_dual.smo`. With few rows per pair, separate trainings
+spend most of their time outside the steps, and compute kernel values of a class once per pair. A
+pair that needs Newton steps, or whose certificate exceeds the tolerances, is trained separately.
+Times: task ``classes`` in `benchmarks/results/peers.csv`.
 """
 
 from __future__ import annotations

@@ -1,10 +1,8 @@
 """`PiecewiseQP`, the dual of a machine with a convex, piecewise linear loss per training row.
 
-The cost phi_i of the dual variable u_i is the conjugate of the loss of row i, so that ``loss_i(f) =
-max over u of -f u - phi_i(u)``. In the feature space of the kernel, the weights are ``w = sum_i u_i
-x_i``. The intercept b is the multiplier of the constraint ``sum_i u_i = 0``. At the optimum,
-``-f(x_i)`` is a subgradient of the cost phi_i at u_i. The primal problem and the dual problem are
-stated in `mmbench.solvers.svm_dual`.
+The problems are in `mmbench.solvers.svm_dual`: ``loss_i(f) = max over u of -f u - phi_i(u)``, and
+``w = sum_i u_i x_i``. The intercept b is the multiplier of ``sum_i u_i = 0``, and at the optimum
+``-f(x_i)`` is a subgradient of phi_i at u_i.
 """
 
 from __future__ import annotations

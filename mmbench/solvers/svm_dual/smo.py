@@ -1,66 +1,32 @@
 """Sequential minimal optimisation (SMO) for `PiecewiseQP`, the default solver of kernel machines.
 
-=====================  ==========================================  ================================
-route                  condition                                   cost
-=====================  ==========================================  ================================
-SMO                    the Gram matrix K is stored, or its rows    n kernel values are read per
-                       are stored at their first use (`LazyGram`)  step; row i of K is computed if
-                                                                   the variable u_i changes
-SMO on working sets    `LazyGram` with n > 3000 rows, after n      kernel values of the working
-                       steps; or K is computed by blocks           sets, and column i of K if the
-                       (`KernelMatrix`, for many rows or little    variable u_i changes
-                       memory)
-=====================  ==========================================  ================================
+    route                condition                                 cost
+    SMO                  K or its rows are stored (`LazyGram`)     n kernel values per step
+    SMO on working sets  `LazyGram` with n > 3000 rows, after n    kernel values of the working
+                         steps; K computed by blocks               sets, and column i of K if u_i
+                         (`KernelMatrix`)                          changes
 
-A pairwise step adds a number t to the dual variable u_i and subtracts t from u_j. A pairwise step
-goes beyond the minimum along the pair (over-relaxation), but not beyond a knot of the cost of u_i
-or u_j. Row i is the row for which an increase of u_i decreases the objective at the largest rate.
-Row j is the row for which the pairwise step decreases the objective most (Fan, Chen and Lin 2005,
-WSS 2). Compiled loops select rows i and j, in blocks of rows that fit in the CPU cache.
+A pairwise step adds t to the dual variable u_i and subtracts t from u_j. Row i has the largest
+rate of decrease, and row j the largest decrease for this i (Fan, Chen and Lin 2005, WSS 2). The
+cost of a step does not depend on the number of linear pieces: in the dual (8) of the RMM, only the
+sum u_i of its three variables per row is in the quadratic term.
 
-A Newton step changes all dual variables that lie strictly inside a linear piece of their cost. For
-a Gram matrix of low rank or with quickly decreasing eigenvalues, pairwise steps alone may converge
-slowly. For example, a linear SVM with a large penalty C may need millions of tiny pairwise steps
-for a few dozen rows. A Newton step solves a quadratic program with one equality constraint, by a
-Cholesky factorisation ``L L'`` of the Gram matrix of the changed variables. If a variable reaches a
-knot, this variable is fixed in all further steps of the same series of Newton steps. Let g be the
-gradient, e the vector of ones, and e_i the unit vector of a fixed variable u_i. The Newton
-direction is ``-L^-T p``, where p is the projection of ``L^-1 g`` that is orthogonal to ``L^-1 e``
-and to all ``L^-1 e_i``. All steps of a series use the same factor L, and the series usually ends at
-a minimum between knots. For an RMM with the poly kernel on USPS, SMO with Newton steps takes 1/22
-of the CPU time of SMO without Newton steps.
+A Newton step changes all u_i inside a linear piece, for Gram matrices of low rank or quickly
+decreasing eigenvalues, on which a linear SVM with a large C may need millions of pairwise steps
+(the RMM with the poly kernel on USPS takes 1/22 of the CPU time without Newton steps).
+With the Cholesky factor L of the Gram matrix of these rows and the gradient g, the direction is
+``-L^-T p``, where p is the projection of ``L^-1 g`` orthogonal to ``L^-1 e`` (constant sum) and to
+``L^-1 e_i`` for each u_i that has reached a knot; so a series of steps needs one factor.
 
-The dual of the RMM, problem (8) of the RMM paper, has three variables per row. The quadratic term
-contains only the signed sum u_i of these three variables. Therefore a pairwise step takes as much
-time for the RMM as for the SVM, although the RMM's costs have more linear pieces. The script
-benchmarks/peers.py measures time and memory of the SVM and the RMM, and compares the SVM with
-scikit-learn's SVC.
+A working set has the support vectors (``u_i != 0``) and the rows with the largest violations, or
+only the latter if memory is short (Joachims 1999; convergence: Lin 2001). It is complete if it has
+all support vectors and all rows that nearly violate; only then is it solved to the final tolerance.
+Kernel values may be float32: the rounding error of an update of ``Ku`` is proportional to the
+change of u, and a recomputation of ``Ku`` in float64 removes it.
 
-A working set contains the support vectors (rows with ``u_i != 0``) and the other rows that violate
-the optimality conditions most. `Descent` solves the restricted problem of the working set, in which
-the dual variables of all other rows are fixed. After each restricted problem, the decisions of all
-rows are updated. A working set is complete if it contains, besides the support vectors, all rows
-that nearly violate the optimality conditions. The restricted problem of a complete working set is
-solved to the final KKT tolerance. If the kernel values of the support vectors do not fit in memory,
-a working set contains only the rows that violate the optimality conditions most (Joachims 1999).
-Lin (2001) proves convergence for working sets of the rows that violate the optimality conditions
-most.
-
-Kernel values of working sets and updates of the product ``Ku`` are computed in float32 if float32
-is accurate enough for the kernel. The rounding error of an update of ``Ku`` is proportional to the
-change of the dual variables u. A recomputation of ``Ku`` in float64 removes the rounding errors of
-all updates. After a recomputation, the changes of the dual variables are small, and therefore also
-the rounding errors of the next updates. In a solution, the rounding error of ``Ku`` is at most a
-small fraction of the KKT tolerance.
-
-`solve_to_gap` reduces the relative duality gap to a tolerance. The contribution of a row to the
-duality gap is its violation of the optimality conditions times the slope of its loss. With a large
-penalty C, a small violation therefore gives a large duality gap. Three methods to reduce the
-duality gap are tried in turn. The first method is a smaller KKT tolerance. The second method
-multiplies w and b by the factor that minimises the objective: slightly longer weights w may satisfy
-margin constraints that are violated because of rounding errors. The third method, for machines with
-bounds on the decisions, solves the problem with slightly tighter bounds. The solution for tighter
-bounds satisfies the original bounds even with slightly longer weights w.
+`solve_to_gap` decreases the relative gap, to which a row contributes its violation times the slope
+of its loss, by a smaller KKT tolerance, then by the best factor of (w, b), then by slightly tighter
+bounds on decisions, which leave room for that factor. Times: `benchmarks/peers.py`.
 
 References
 ----------
