@@ -1,7 +1,7 @@
 """Limits on the time, the memory and the BLAS threads of a computation.
 
-`within` sets the limits of a ``with`` block. A solver calls `time_is_up` between iterations, and
-returns its best solution. New threads do not inherit the limits; `delayed` passes them to joblib's.
+A solver calls `time_is_up` between iterations, and returns its best solution. New threads do not
+inherit the limits of `within`; `delayed` passes them to joblib's.
 """
 
 import logging

@@ -1,8 +1,7 @@
 """The decorators `compiled` and `compiled_inside`: `njit` of Numba with fixed options.
 
-Before it imports Numba, this module corrects environment variables: the import fails if
-NUMBA_NUM_THREADS is not a positive integer, and cached functions need a writable folder with free
-space. Without Numba, the functions are interpreted by Python.
+The import of Numba fails if NUMBA_NUM_THREADS is not a positive integer, and cached functions need
+a writable folder with free space; both are corrected first. Without Numba, Python interprets.
 """
 
 import os

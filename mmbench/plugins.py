@@ -14,8 +14,8 @@ A package declares its additions as entry points in its ``pyproject.toml``::
     [project.entry-points."mmbench.cards"]
     mypackage = "mypackage.cards"      # a package with files NAME.yaml
 
-Modules are imported at first use. A configuration may also name a classifier or transformer by its
-import path; the folders `FOLDERS` are on the import path only for the import of a named module.
+Modules are imported at first use. The folders `FOLDERS` are on the import path only while a module
+is imported that a configuration names by its path.
 """
 
 import sys

@@ -7,8 +7,8 @@
     3           two results have no cell that can be compared
     130         interrupted by the user
 
-Results of finished jobs are stored in any case. Each command imports its modules when it is called,
-so that ``mmbench --help`` does not wait for scikit-learn.
+Each command imports its modules when it is called, so that ``mmbench --help`` does not wait for
+scikit-learn.
 """
 
 import errno

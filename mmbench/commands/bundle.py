@@ -1,7 +1,7 @@
 """Write experiments as folders of frames, or as a bundle: one zip file for other people.
 
-Beside the folders, a bundle has the versions of packages, the references as BibTeX, and a
-description as RO-Crate 1.2 (https://w3id.org/ro/crate/1.2). Equal results give equal bytes.
+A bundle also has package versions, references as BibTeX, and a description as RO-Crate 1.2
+(https://w3id.org/ro/crate/1.2). Equal results give equal bytes.
 """
 
 from __future__ import annotations

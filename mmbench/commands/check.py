@@ -1,7 +1,6 @@
-"""``mmbench check``: checks that each machine must pass, including machines of other packages.
+"""``mmbench check``: checks of certificates and of the use in a grid search, for any machine.
 
-scikit-learn's estimator checks test the interface; the checks here test the certificates and the
-use in a grid search.
+scikit-learn's estimator checks test the interface.
 """
 
 import warnings

@@ -1,7 +1,7 @@
 """Plan and run experiments.
 
-Configurations, options and data are checked before the first job runs and before a file is written.
-If the server of a data set cannot be reached, only the jobs with this data set fail.
+All is checked before the first job runs and before a file is written. If the server of a data set
+cannot be reached, only the jobs with this data set fail.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """``mmbench merge``: collect the records of one experiment that was run in parts.
 
-Record files are copied unchanged and only added, so that an interrupted merge can be repeated.
+Files are copied unchanged and only added, so that an interrupted merge can be repeated.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Write results of OpenML tasks as runs: folders that openml-python reads and publishes.
 
-Each machine on each task is a folder with ``description.xml`` (task, parameters, accuracy per
-split), ``flow.xml`` (machine and version), and ``predictions.arff``.
+A run is one machine on one task: ``description.xml`` (task, parameters, accuracy per split),
+``flow.xml`` (machine and version), and ``predictions.arff``.
 """
 
 from __future__ import annotations

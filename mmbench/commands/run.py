@@ -1,7 +1,6 @@
 """``mmbench run``: starts worker processes, then reads, plans and runs experiments.
 
-Most imports are inside the function `run`, after the start of the worker processes. The main
-process and the worker processes then import libraries at the same time.
+Most imports follow the start of the workers, so that both import libraries at the same time.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Configurations of bundles: written so that they run on another computer, and read with care.
 
 A user's data files are no part of a bundle: it names them without folders, and they are read from
-the folder of the bundle. It contains the rows of a published table, and no path of it.
+the folder of the bundle. The rows of a published table are part of it.
 """
 
 from __future__ import annotations

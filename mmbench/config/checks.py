@@ -1,6 +1,6 @@
 """Compare a configuration with the known machines, data sets and layouts, before data are read.
 
-A faulty value raises `Fault` with the path of keys that leads to it.
+A faulty value raises `Fault` with the path of its keys.
 """
 
 import math

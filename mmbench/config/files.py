@@ -2,7 +2,7 @@
 
 PyYAML follows YAML 1.1 (``1e-3`` is text, ``no`` is false, ``010`` is 8, ``1:30`` is 90), and
 accepts repeated keys. This loader reads numbers and truth values as in YAML 1.2, and rejects
-repeated keys. ruamel.yaml would be one more dependency.
+repeated keys.
 """
 
 import math

@@ -1,7 +1,7 @@
-"""Hyper-parameter grids: how a YAML file states the values of a parameter, an axis of the grid.
+"""Hyper-parameter grids: how a YAML file states the values of a parameter.
 
-An axis is a list of values, the text ``auto`` for the machine's default values, or a range of
-powers: ``{log2: [-5, 15, 2]}`` is 2^-5, 2^-3, ..., 2^15.
+They are a list, ``auto`` for the machine's default values, or a range of powers:
+``{log2: [-5, 15, 2]}`` is 2^-5, 2^-3, ..., 2^15.
 """
 
 from collections.abc import Collection, Mapping, Sequence

@@ -1,7 +1,6 @@
 """The keys, types and ranges in an experiment's YAML file.
 
-Each value is checked separately; the module `checks` compares values with known names. Neither
-reads data.
+The module `checks` compares values with known names.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Functions that plan the jobs and the table cells of a configuration.
+"""The jobs and the table cells of a configuration.
 
 A job may use the parameters that are selected in another job, its parent.
 """

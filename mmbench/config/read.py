@@ -1,7 +1,7 @@
 """Read a YAML file as a checked `Config`.
 
-The option ``--set machines.svm.grid.C=[1,10]`` replaces a value of the file before the check. An
-error is reported in one line with file, key and problem.
+``--set machines.svm.grid.C=[1,10]`` replaces a value before the check. An error is one line with
+file, key and problem.
 """
 
 import os

@@ -1,7 +1,6 @@
 """Data sets: descriptions (cards), downloads, users' tables, splits and preprocessing.
 
-Modules are imported at the first use of their names, and slow packages (pandas, scikit-learn,
-scikit-image, pyarrow, requests) only when needed.
+Modules are imported at the first use of their names, slow packages only when needed.
 """
 
 from importlib import import_module

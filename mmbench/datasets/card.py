@@ -1,7 +1,4 @@
-"""Data set cards: each card describes a data set, its sources and its expected content.
-
-A card is one YAML file in ``cards/``. To add a data set, only a new card is needed.
-"""
+"""Data set cards, YAML files in ``cards/``: a data set, its sources and its expected content."""
 
 from __future__ import annotations
 

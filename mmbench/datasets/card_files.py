@@ -1,7 +1,6 @@
-"""Find and read data set cards (YAML files) in mmbench, in plug-ins and in users' folders.
+"""Find and read data set cards in mmbench, in plug-ins and in users' folders.
 
-To keep ``mmbench list datasets`` fast, this module imports neither `mmbench.datasets.card` nor
-pydantic.
+This module imports neither `mmbench.datasets.card` nor pydantic, which takes long.
 """
 
 from __future__ import annotations

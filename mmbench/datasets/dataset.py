@@ -1,7 +1,4 @@
-"""Python classes for data: `DatasetRef` (reference), `Parsed` (arrays), `Dataset` (checked data).
-
-Also: the random number generator of artificial data and splits, and checks of class labels.
-"""
+"""Classes for data: `DatasetRef` (reference), `Parsed` (arrays), `Dataset` (checked data)."""
 
 from __future__ import annotations
 

@@ -2,10 +2,9 @@
 
 - Twonorm, ringnorm and waveform (Breiman 1984, 1996), with the same number of rows per class.
 
-- The four toy sets of the M4 paper (section V-A and table I): two normal classes in the plane,
-  except for one class of set III, a mixture of two. The diagonals of the printed matrices are
-  variances. The paper shows one sample per set; here, each of many samples is a split, which
-  depends only on the seed and its number.
+- The four toy sets of the M4 paper (section V-A and table I): two normal classes in the plane, in
+  set III one of them a mixture of two. The diagonals of the printed matrices are variances. The
+  paper shows one sample per set; here, each of many samples is a split.
 """
 
 from collections.abc import Callable, Sequence

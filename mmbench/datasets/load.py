@@ -1,7 +1,4 @@
-"""Load the data set that a `DatasetRef` refers to, or compute the hash of its content.
-
-A card describes a data set, its sources and its expected content.
-"""
+"""Load the data set that a `DatasetRef` refers to, or compute the hash of its content."""
 
 from contextlib import suppress
 from pathlib import Path

@@ -1,10 +1,8 @@
 """Data sets, tasks and suites of OpenML, searched in the store, in a mirror and on the server.
 
-A task is a data set with a target and splits; a suite is a list of tasks. Files of the store:
-
-    openml/NUMBER.arff or .parquet   data set; default target and non-features in NUMBER.json
-    openml/task_NUMBER.arff          splits of a task; data set and target in task_NUMBER.json
-    openml/suite_NUMBER.json         tasks of a suite
+openml/NUMBER.arff or .parquet   data set; default target and non-features in NUMBER.json
+openml/task_NUMBER.arff          splits of a task; data set and target in task_NUMBER.json
+openml/suite_NUMBER.json         tasks of a suite
 """
 
 import io

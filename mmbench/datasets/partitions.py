@@ -1,14 +1,13 @@
 """Splits of a data set into training rows and test rows.
 
-A split depends only on the data, the split rule, the seed, and the numbers of repetition and fold.
-Repetition ``repeat`` has the generator ``SeedSequence(seed, spawn_key=(repeat,))``, so that more
+A split depends only on the data, the split rule, the seed, and the numbers of repetition and fold:
+repetition ``repeat`` has the generator ``SeedSequence(seed, spawn_key=(repeat,))``, so that more
 repetitions do not change the first ones. The folds of a repetition share one permutation.
 
-A file of folds is a CSV file (comma, semicolon or tab) with one line per row of the data, and
-either a line or none for each row that is left out, without label or group. Each column is one
-partition; a cell names the fold whose test set contains the row, and an empty cell means that the
-row is always a training row. A first line of words that do not occur below is a header. Blank lines
-at the end are skipped if there are too many lines.
+A file of folds is a CSV file (comma, semicolon or tab) with a line per row of the data; rows
+without label or group may have no line. Each column is one partition; a cell names the fold whose
+test set contains the row, and an empty cell means always a training row. A first line of words that
+do not occur below is a header.
 """
 
 import csv

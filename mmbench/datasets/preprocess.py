@@ -14,9 +14,8 @@
     {pair_pca: 100}              100 components of each image, if a row is a pair of images (a, b)
     pair_features                ``|a - b|`` and ``a * b`` of such rows
 
-A step may also be the import path of a transformer with its parameters,
-``{sklearn.preprocessing.QuantileTransformer: {n_quantiles: 50}}``. A transformer that uses labels
-is fitted again in each inner fold, without the held-out rows.
+A step may also be the import path of a transformer with its parameters. A transformer that uses
+labels is fitted again in each inner fold, without the held-out rows.
 """
 
 from __future__ import annotations

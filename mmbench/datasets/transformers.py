@@ -1,8 +1,8 @@
 """Transformers of the preprocessing steps.
 
 Imported only when a pipeline is constructed, since scikit-learn takes a second. Functions are at
-module level, so that fitted pipelines can be pickled. If a row is a pair of images (a, b),
-`PairPCA` treats both images alike, and `pair_features` is symmetric in them.
+module level, so that pipelines can be pickled. `PairPCA` and `pair_features` are symmetric in the
+two images of a row.
 """
 
 from functools import partial

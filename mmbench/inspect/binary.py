@@ -1,10 +1,9 @@
 """The certificate of one binary problem: objective, lower bounds, gap and optimum.
 
-A problem separates two classes (one-vs-one), or one class from all others (one-vs-rest). For labels
-y_i = -1 or 1, penalties C_i and a convex loss l,
+A problem separates two classes, or one class from all others. For labels y_i = -1 or 1, penalties
+C_i, a convex loss l and ``f(x) = w'phi(x) + b``, the objective is
 
-    primal objective    P(w, b) = 1/2 ||w||^2 + sum_i C_i l(y_i, f(x_i))
-    decision value      f(x)    = w'phi(x) + b
+    P(w, b) = 1/2 ||w||^2 + sum_i C_i l(y_i, f(x_i))
 
 Lower bounds are dual objectives (`mmbench.inspect.losses`). A penalised intercept is the weight of
 a constant feature. libsvm stops when the optimality conditions hold to within a tolerance; the

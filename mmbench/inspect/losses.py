@@ -5,14 +5,11 @@ the optimum, where ``g(u_i) = -C_i l*(-u_i / C_i)`` for the conjugate l* of the 
 intercept has no penalty, the u_i sum to 0. For a smooth loss, any decision values f give the dual
 variables ``u_i = -C_i dl/df_i`` (Boyd and Vandenberghe, section 5.5).
 
-=============  ======================  =================================  =================
-loss           l(y, f)                 g(u), with a = y u                 domain
-=============  ======================  =================================  =================
-hinge          max(0, 1 - y f)         a                                  0 <= a <= C
-squared_hinge  max(0, 1 - y f)^2       a - a^2 / (4 C)                    0 <= a
-log_loss       log(1 + exp(-y f))      C H(a / C), H the binary entropy   0 <= a <= C
-squared_error  (y - f)^2               y u - u^2 / (4 C)                  all u
-=============  ======================  =================================  =================
+    loss           l(y, f)                 g(u), with a = y u                 domain
+    hinge          max(0, 1 - y f)         a                                  0 <= a <= C
+    squared_hinge  max(0, 1 - y f)^2       a - a^2 / (4 C)                    0 <= a
+    log_loss       log(1 + exp(-y f))      C H(a / C), H the binary entropy   0 <= a <= C
+    squared_error  (y - f)^2               y u - u^2 / (4 C)                  all u
 """
 
 from __future__ import annotations

@@ -1,8 +1,7 @@
 """Evaluation of a fitted machine: test errors, certificates and calibrated probabilities.
 
-Probabilities are computed by scikit-learn's `CalibratedClassifierCV` with the selected parameters:
-for each class against the rest, copies of the machine give decision values on held-out rows, to
-which a map to probabilities is fitted. The predictions of the machine stay the same.
+Probabilities are computed by scikit-learn's `CalibratedClassifierCV`: for each class against the
+rest, copies of the machine with the selected parameters give decision values on held-out rows.
 """
 
 from __future__ import annotations

@@ -1,8 +1,7 @@
 """The identity of the code that made a record: version, commit, fingerprint and parameters.
 
-The fingerprint of a machine is a hash of the syntax trees of its module and of all modules behind
-it in mmbench or the machine's package, without docstrings. The description of a parameter is an
-argument of a call, and changes the fingerprint.
+A fingerprint covers the module of the machine and all modules behind it in mmbench or the machine's
+package. The description of a parameter is an argument of a call, and changes the fingerprint.
 """
 
 from __future__ import annotations

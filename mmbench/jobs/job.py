@@ -1,6 +1,6 @@
 """A job trains and tests one machine on one split of one data set.
 
-All its values can be written as JSON. Its key is the file name of its record.
+All its values can be written as JSON.
 """
 
 from __future__ import annotations

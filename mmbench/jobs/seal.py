@@ -1,7 +1,6 @@
-"""JSON files with a hash of their bytes, which is called the seal.
+"""JSON files with a seal, a hash of their bytes.
 
-Damaged and edited files do not match their seals. A seal can be recomputed after an edit, so the
-types of the content are checked, too.
+A seal can be recomputed after an edit, so the types of the content are checked, too.
 """
 
 from __future__ import annotations

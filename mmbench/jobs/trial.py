@@ -1,7 +1,6 @@
 """Trial fits of classifiers and transformers of other packages before an experiment is run.
 
-Their valid parameters and requirements are unknown. A fit to a few rows gives one message in place
-of a failure of every job.
+A fit to a few rows gives one message in place of a failure of every job.
 """
 
 import warnings

@@ -1,8 +1,7 @@
 """Kernel functions, computed from inner products or squared distances of rows.
 
-Each entry of a kernel matrix is a function of the same entry of a *base* matrix: squared distances
-for ``rbf``, inner products for ``linear`` and ``poly``. A grid of kernel parameters needs one base
-matrix.
+An entry of a kernel matrix is a function of one entry of the *base* matrix: squared distances for
+``rbf``, inner products for ``linear`` and ``poly``. All kernel parameters share a base matrix.
 """
 
 from __future__ import annotations

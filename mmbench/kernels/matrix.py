@@ -1,8 +1,7 @@
 """Kernel matrices that are stored, given by the user, or computed by blocks in limited memory.
 
 With ``kernel="precomputed"``, `fit` takes the kernel matrix of the training rows, and `predict` the
-kernel values of new and training rows. A kernel function takes two sets of rows and returns the
-matrix. Both matrices must be symmetric. If a matrix is not positive semidefinite, the problems are
+kernel values of new and training rows. If a matrix is not positive semidefinite, the problems are
 not convex, and few classifiers return a lower bound.
 
 `LazyGram` computes each row at its first use. `KernelMatrix` computes blocks, and stores rows up to

@@ -6,5 +6,6 @@
     user_table                        features, labels, groups and warnings: `read_table`
     advice                            names of cells and options in messages
 
-The package knows neither data sets nor configurations.
+Each message is one line, and names the row and column of a cell. The package knows neither data
+sets nor configurations.
 """

@@ -1,7 +1,4 @@
-"""Names of columns and cells in messages, and the advice to set a key.
-
-Each message is one line. A message about a cell names its row and its column.
-"""
+"""Names of columns and cells in messages, and the advice to set a key."""
 
 from __future__ import annotations
 

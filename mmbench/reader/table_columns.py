@@ -1,7 +1,6 @@
 """The feature columns of a table: a chain of steps decides how each column is read.
 
-The first step that accepts a column decides. The resulting `TableColumns` converts the rows of the
-table, and later the rows that a fitted model predicts.
+The first step that accepts a column decides. `TableColumns` also converts the rows of new tables.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Convert CSV and ARFF text to data frames. Each error message is one line.
+"""Convert CSV and ARFF text to data frames.
 
 Columns of class labels, categories and groups are read as text, so that 01 and 1 are distinct.
 """

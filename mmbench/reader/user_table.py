@@ -1,7 +1,4 @@
-"""Read a user's table: features, class labels, and notes about possible faults.
-
-Each error message is one line. A message about a cell names the row and the column of the cell.
-"""
+"""Read a user's table: features, class labels, and notes about possible faults."""
 
 from __future__ import annotations
 

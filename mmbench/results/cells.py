@@ -1,11 +1,8 @@
 """The frame ``cells``: one row per place, machine and metric, with means over splits.
 
-A place is a data set with a kernel, a degree and a training size. A cell is a machine at a place.
-Rows with an empty data set summarize all fits of a machine.
-
-The comparison band is an interval around the measured value. The half width of the comparison band
-is two standard errors of the difference between the measured and the published value. A published
-value inside the comparison band is said to agree with the measured value.
+Rows with an empty data set summarize all fits of a machine. The comparison band around a measured
+value has a half width of two standard errors of the difference from the published value, which
+agrees if it is inside.
 """
 
 from __future__ import annotations

@@ -4,8 +4,6 @@
 - ``rows`` states for each place and machine how often each row of the data set was right.
 - ``pairs`` compares two machines at a place: what tests of their difference need.
 - ``cells`` has one row per place, machine and metric: means over splits beside published values.
-
-The page of the columns, the export and the reading of files follow from the declarations.
 """
 
 from __future__ import annotations

@@ -7,17 +7,17 @@
 | by means       | other splits                            | 4 standard errors of the difference   |
 | not compared   | rows of the data set are missing        |                                       |
 
-Runs are deterministic up to rounding by another BLAS. The standard error s_j of the difference of
-the errors e1 and e2 in split j is therefore
+Runs are deterministic up to rounding by another BLAS, so the standard error s_j of the difference
+of the errors e1 and e2 in split j is
 
     s_j = ERRORS / 4 (1 + m_j)    with the same parameters, or m_j other parameters of pairs,
     s_j = sqrt(e1 + e2)           with other parameters, or another seed.
 
-The difference is at most 4 s_j in a split, and 4 sqrt(sum s_j^2) in the sums over the splits of a
-cell and over the cells of a machine. Other parameters are near ties of the selection if they are at
-most a tenth of the choices *of a cell*; otherwise s_j is the value for the same parameters. If both
-results have predictions per row, `mmbench.results.differences` gives a second limit, 4 standard
-errors. Each difference is a row of the frame ``findings``, a warning if the results are equal.
+Limits are 4 s_j per split, and 4 sqrt(sum s_j^2) for the sums over a cell and over a machine. Other
+parameters are near ties of the selection if they are at most a tenth of the choices *of a cell*;
+otherwise s_j is the value for the same parameters. With predictions per row,
+`mmbench.results.differences` gives a second limit, 4 standard errors. Each difference is a row of
+the frame ``findings``, a warning if the results are equal.
 """
 
 from __future__ import annotations

@@ -1,9 +1,8 @@
 """The difference between two machines on one data set: standard error, test and posterior.
 
 In split j, d_j is the metric of the first minus the metric of the second machine on the same rows.
-Their mean d varies with the sample of test rows and with the training set. Splits of a pool of rows
-share both, so that the variance of the d_j is only a part of the variance of d. The standard error
-of a `Difference` counts each row of the pool once, and adds the variation over training sets
+Their mean d varies with the test rows and with the training set. Splits of a pool of rows share
+both, so a `Difference` counts each row of the pool once, and adds the variation over training sets
 (docs/tests_over_splits.md).
 
 | rule of the splits                       | variance of d                                         |

@@ -1,7 +1,7 @@
 """Read the experiments or the references in a results folder.
 
-Reading takes names and numbers from files, and never imports or calls what a file names. Links are
-not followed, and only regular files of a bounded size are read.
+Reading never imports or calls what a file names. Links are not followed, and only regular files of
+a bounded size are read.
 """
 
 from __future__ import annotations

@@ -1,8 +1,6 @@
 """The class `Results`: the frames of an experiment, from its records or from a reference folder.
 
-Everything that tables, figures, reports and comparisons show is a row or a column of these frames.
-In this module, a `place` is a data set with a kernel, a degree and a training size, stored as a
-`Key` with an empty machine.
+In this module, a `place` is stored as a `Key` with an empty machine.
 """
 
 from __future__ import annotations

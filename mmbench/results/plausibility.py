@@ -1,9 +1,8 @@
 """Checks of printed tables of classifiers that need nothing but the printed numbers.
 
-Each check is a function of `Cells`. It returns the number of cells or comparisons checked, and a
-`Finding` for each fault. A finding is certain if arithmetic excludes the printed numbers. Otherwise
-`chance` is the probability that an honest table has it: for one comparison, times the number of
-comparisons (Bonferroni). Chances above `LEVEL` are left out. Quantities of several checks:
+A check returns the number of cells or comparisons checked, and a `Finding` for each fault: certain
+if arithmetic excludes the printed numbers, otherwise with the probability `chance` that an honest
+table has it (times the number of comparisons: Bonferroni), if it is at most `LEVEL`.
 
     unit         the last printed digit: 0.1 for 97.3
     pool         different rows on which errors are counted: the test rows of a single split, or

@@ -1,7 +1,6 @@
 """The frame ``splits``: one row per record, with settings, metrics, certificates and versions.
 
-Columns of the kind ``json`` contain lists and mappings, which files contain as JSON. The table of
-predictions has one row per test row, with the stored predictions.
+Columns of the kind ``json`` contain lists and mappings, in files as JSON.
 """
 
 from __future__ import annotations

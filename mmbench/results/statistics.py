@@ -1,13 +1,12 @@
 """Statistical comparisons of classifiers with each other, and of measured with published values.
 
-Counting rules of the papers (win/tie/loss), ranks and tests over data sets, the paired t-test over
-splits, the Bayesian test with the formulas of baycomp, and the regression line of the MMRM paper.
+The Bayesian test has the formulas of baycomp; the regression line is of the MMRM paper.
 
 References
 ----------
 J. Demsar: Statistical comparisons of classifiers over multiple data sets. JMLR 7, 2006.
-A. Benavoli, G. Corani, J. Demsar, M. Zaffalon: Time for a change: a tutorial for comparing multiple
-classifiers through Bayesian analysis. JMLR 18, 2017.
+A. Benavoli et al.: Time for a change: a tutorial for comparing multiple classifiers through
+Bayesian analysis. JMLR 18, 2017.
 S. Holm: A simple sequentially rejective multiple test procedure. Scand. J. Statistics 6, 1979.
 """
 

@@ -1,9 +1,8 @@
 """Unpack a bundle: a zip file with one folder per experiment (``mmbench export --bundle``).
 
 A bundle may come from a stranger. Only files with known names, directly in a folder of an
-experiment, are unpacked, into a temporary folder that is removed when Python exits. Bundles with
-links, with names that leave their folder, or with too large files are refused. Nothing in a bundle
-is imported or run.
+experiment, are unpacked, into a temporary folder; links, names that leave their folder, and too
+large files are refused. Nothing in a bundle is imported or run.
 """
 
 from __future__ import annotations

@@ -1,14 +1,11 @@
 """Run jobs on a Dask cluster, and train the pairs of classes of a large job on several workers.
 
-Each thread of a Dask worker runs one job at a time in a child process (`mmbench.running.local`), to
-which the limits of the job apply. If a solver crashes or hangs, only one job fails, and the
-heartbeats of the worker continue. Runs may share a cluster, since a run ends only its own child
-processes.
+Each thread of a Dask worker runs one job at a time in a child process (`mmbench.running.local`), so
+a crash or a hanging solver fails one job only. Runs may share a cluster.
 
-A job with several pairs is large if the largest pair has at least `LEAST_PAIR_ROWS` rows. Its child
-process trains one pair at a time, and sends the rows of the others to Dask workers. An idle child
-process trains late pairs itself; therefore two jobs cannot block each other. The model of a pair
-does not depend on the worker.
+The child process of a job with a pair of at least `LEAST_PAIR_ROWS` rows trains one pair at a time,
+and sends the rows of the others to Dask workers. An idle child process trains late pairs itself;
+therefore two jobs cannot block each other.
 """
 
 import gc

@@ -2,7 +2,7 @@
 
 A machine states the memory of a training (`bytes_needed`); the memory of a grid search follows from
 the kernel matrices in `mmbench.selection.views`. `_search_bytes` names the only case in which the
-bound is too low. A job that does not fit is not run, and its record states the reason.
+bound is too low.
 """
 
 from dataclasses import dataclass, replace

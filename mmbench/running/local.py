@@ -1,12 +1,11 @@
 """Worker processes on this computer, with limits on time, memory and output.
 
-A task is a picklable function with picklable arguments; its result is a `Future`. A worker runs
-`serve`, receives messages (function, arguments) and sends messages (kind, value). It leads a
-process group, so that one signal ends the worker and all processes that it has started.
+A worker runs `serve`, receives (function, arguments) and sends (kind, value). It leads a process
+group, so that one signal ends the worker and all processes that it has started.
 
-Pools of other packages are not used: Loky 3.7 ends all tasks if one worker dies; a busy worker of
-Pebble 5.2 survives its killed parent, and Ctrl-C interrupts its imports; a LocalCluster of
-dask.distributed starts ten times as slowly, and reports a dead worker after 7 s.
+Other pools are not used: Loky 3.7 ends all tasks if one worker dies; a busy worker of Pebble 5.2
+survives its killed parent, and Ctrl-C interrupts its imports; a LocalCluster of dask.distributed
+starts ten times as slowly, and reports a dead worker after 7 s.
 """
 
 import importlib

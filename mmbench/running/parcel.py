@@ -1,7 +1,6 @@
 """Send the data files of a job to a computer that has no other access to the data.
 
-If the data are neither in the local store of that computer, nor in its mirror, nor at the sources
-of the card, the process that started the run sends the files, which are added to the local store.
+They are added to the local store of that computer.
 """
 
 import hashlib

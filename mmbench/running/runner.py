@@ -1,13 +1,13 @@
 """Run the jobs of an experiment and store their records.
 
-Only the process that calls `run` writes records. If an experiment is run again, only jobs without a
-result run. Ctrl-C stops the workers and keeps all records; a killed run loses only running jobs.
+Only the process that calls `run` writes records. Ctrl-C stops the workers and keeps all records; a
+killed run loses only running jobs.
 
-A job is ready if its parents, the jobs whose selected parameters it inherits, have a result. Every
-table cell starts with one job, so that a table can be printed early. Then the ready job with the
-longest expected time starts first, including the jobs that depend on it; jobs of unknown time
-precede all others. A running job occupies one slot per thread, and free slots are distributed
-evenly among the ready jobs.
+A job is ready if its parents, whose selected parameters it inherits, have a result. Every table
+cell starts with one job, so that a table can be printed early. Then the ready job with the longest
+expected time starts first, counting the jobs that depend on it; unknown times precede all others. A
+running job occupies one slot per thread, and free slots are distributed evenly among the ready
+jobs.
 """
 
 from __future__ import annotations

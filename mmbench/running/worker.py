@@ -1,8 +1,7 @@
 """Execute one job: all input is in the arguments, and all output in the returned record and arrays.
 
-CPU times are sums over all threads. Before its first job with a machine, each process trains the
-machine on a tiny problem, to compile Numba code and import solvers. Tables leave out this stage,
-``warm_up``.
+CPU times are sums over all threads. In the stage ``warm_up``, which tables leave out, a process
+trains a machine on a tiny problem before its first job, to compile Numba code and import solvers.
 """
 
 from __future__ import annotations

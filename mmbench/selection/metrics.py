@@ -1,10 +1,9 @@
 """Classification metrics of predictions, class scores or probabilities, mostly from scikit-learn.
 
-A grid search maximises one metric; tables show metrics of stored predictions. Class scores are
-values of `decision_function`: for two classes the decision value, and otherwise the number of votes
-plus a term below 1/2 that increases with the sum of the class's decision values. One-vs-rest
-metrics, such as the area under the ROC curve, are of the second of two classes, or averaged over
-the classes.
+Class scores are values of `decision_function`: for two classes the decision value, otherwise the
+number of votes plus a term below 1/2 that increases with the sum of the class's decision values.
+One-vs-rest metrics, such as the area under the ROC curve, are of the second of two classes, or
+averaged over the classes.
 """
 
 from collections.abc import Callable

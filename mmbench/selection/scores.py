@@ -1,7 +1,7 @@
 """Scores of all grid points on all inner splits.
 
-With the scope "pair", each pair of classes is scored, otherwise the one-vs-one classifier. If the
-kernel matrix of all rows can be stored, the outer loop is over kernels, and otherwise over pairs.
+If the kernel matrix of all rows can be stored, the outer loop is over kernels, otherwise over pairs
+of classes.
 """
 
 from collections.abc import Iterable, Iterator

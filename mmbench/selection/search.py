@@ -1,7 +1,7 @@
 """Grid search that computes each kernel matrix only once and uses warm starts.
 
-`select` computes one Gram matrix per kernel for all folds and grid points; trainings that differ in
-C alone use warm starts. Tests compare the scores with a generic grid search.
+One Gram matrix per kernel serves all folds and grid points; trainings that differ in C alone use
+warm starts.
 """
 
 from collections.abc import Mapping, Sequence

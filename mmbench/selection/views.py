@@ -1,7 +1,6 @@
 """Kernel values for the folds of a grid search, read from a stored matrix or computed on demand.
 
-A `KernelView` returns the training problem of a fold, and decision values on the held-out rows. Row
-indices refer to the rows of the whole search.
+Row indices refer to the rows of the whole search.
 """
 
 from collections.abc import Iterator

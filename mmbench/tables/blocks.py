@@ -1,7 +1,6 @@
 """Table blocks that several layouts share: accuracies, CPU times, confusion matrices, certificates.
 
-Most blocks have one column per machine. In this module, a `place` is a data set with a kernel, a
-degree and a training size. Each row of a block shows one `place`.
+Most blocks have one row per place and one column per machine.
 """
 
 from __future__ import annotations

@@ -1,10 +1,8 @@
 """Find layouts and figures by name, in YAML files and in plug-ins.
 
-An entry of a YAML file has the fields of the class `Layout` or `Figure`. Fields for functions have
-values of the form ``module:function``. The module of a plug-in contains the function `layout` or
-`draw`. The module may also define constants, which set further fields of `Layout` or `Figure`. The
-name of a constant is the name of the field in upper case. The first line of the module's docstring
-describes the layout or figure.
+An entry has the fields of `Layout` or `Figure`; fields for functions have the form
+``module:function``. A plug-in's module has the function `layout` or `draw`, further fields as
+constants with their names in upper case, and the description as first line of its docstring.
 """
 
 from collections.abc import Mapping

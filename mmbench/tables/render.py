@@ -1,9 +1,8 @@
 """Conversion of tables to Markdown and LaTeX, and of the frame ``cells`` to CSV.
 
-LaTeX text for articles is rendered from the template ``table.tex``. In LaTeX, each block of a table
-is a float with a caption and a label (``tab:NAME``, ``tab:NAME-2``, ...). Blocks that are wider
-than the text are shrunk to the width of the text. A long block, and the notes below the blocks, can
-continue on the next page.
+In LaTeX (template ``table.tex``), each block is a float with a caption and a label (``tab:NAME``,
+``tab:NAME-2``, ...). Wide blocks are shrunk to the text; long blocks and notes can continue on the
+next page.
 """
 
 from __future__ import annotations

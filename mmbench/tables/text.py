@@ -1,7 +1,6 @@
 """The words of tables: `Text`, blocks and whole tables, and numbers and kernels as text.
 
-A `Text` is made from values and is read by nobody: Markdown, LaTeX, HTML and the terminal print its
-parts. The values come from the frames of an experiment; see `mmbench.results`.
+No program reads a `Text`: its values come from the frames of an experiment, `mmbench.results`.
 """
 
 from __future__ import annotations

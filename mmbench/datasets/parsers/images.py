@@ -8,8 +8,8 @@ A descriptor maps an image of 62 x 47 grey values to a feature vector, without f
     lbp      local binary patterns of 8 neighbours at distance 1 (Ojala et al. 2002, Ahonen et al.
              2006): in each cell of 10 x 10 pixels, 58 bins of uniform patterns and one of others
 
-scikit-image computes both. Descriptors are 8-bit integers, as in SIFT: they save memory, and are
-equal on all platforms except for values halfway between two integers.
+Descriptors are 8-bit integers, as in SIFT: they save memory, and are equal on all platforms except
+for values halfway between two integers.
 """
 
 from collections.abc import Callable, Sequence

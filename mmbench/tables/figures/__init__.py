@@ -1,9 +1,7 @@
-"""Figures by name.
+"""Figures by name, from ``figures.yaml`` and from plug-ins.
 
-Figures are defined by the entries of ``figures.yaml`` and by plug-ins. A plug-in's module defines
-the function `draw`, which writes a figure to a file and returns the numbers in the figure as text.
-A plug-in's module may also define the constants `MACHINE`, `EXPERIMENTS`, `FROM_TABLE` and `SIZED`.
-Each constant sets the field of `Figure` with the same name in lower case.
+A plug-in's module defines `draw`, which writes a figure to a file and returns its numbers as text,
+and may define `MACHINE`, `EXPERIMENTS`, `FROM_TABLE` and `SIZED`: fields of `Figure`.
 """
 
 from __future__ import annotations

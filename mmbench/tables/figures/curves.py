@@ -1,9 +1,7 @@
 """Accuracy and CPU time per training as functions of a parameter, with one curve per data set.
 
-The figure shows an experiment that contains one machine several times, with different values of the
-parameter. The values are read from the parameters of the splits. Each accuracy is the mean over
-splits, drawn with its standard error. Dashed lines show the results of a rival: a machine without
-this parameter.
+For an experiment that contains one machine several times, with different values of the parameter,
+read from the splits. Dashed lines show a rival, a machine without this parameter.
 """
 
 from __future__ import annotations

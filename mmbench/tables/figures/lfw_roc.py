@@ -1,9 +1,8 @@
 """ROC curves of face verification, with one panel per data set and one curve per machine.
 
-Positive rows are pairs of images of one person, and negative rows are pairs of images of two
-persons. At each false positive rate, the true positive rates of the folds are averaged. For the
-area under the curve, the mean over folds and its standard error are reported. If a machine has
-results on fewer folds than other machines, the label of its curve states the number of folds.
+Positive rows are pairs of images of one person. At each false positive rate, the true positive
+rates of the folds are averaged. The area under the curve has its mean and standard error over
+folds. A label states the number of folds if other machines have more.
 """
 
 from __future__ import annotations

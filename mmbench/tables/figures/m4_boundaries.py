@@ -1,9 +1,8 @@
 """Figures 5 and 6 of the M4 paper: two-dimensional toy sets, and boundaries of machines.
 
-The panel of a toy set shows the first of the draws on which most machines have results. Since
-records have no boundaries, machines are trained again with the recorded parameters, and compared
-with the record by their decision values on the test rows. The boundary of the Bayes classifier uses
-the true distributions.
+A panel shows the first of the draws on which most machines have results. Machines are trained again
+with the recorded parameters, and compared with the record by their decision values on the test
+rows. The Bayes classifier uses the true distributions.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Error rate of the RMM as a function of its bound, with one panel per data set.
 
-The horizontal axis is `B_fraction`, in which 1 is the SVM, drawn as a dashed line. A star shows the
-RMM whose bound is selected by cross-validation, at the median of the selected values.
+The axis is `B_fraction`, in which 1 is the SVM (dashed line). A star shows the RMM with a selected
+bound, at the median of the selected values.
 """
 
 from __future__ import annotations

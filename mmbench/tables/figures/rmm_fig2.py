@@ -1,9 +1,8 @@
 """Figure 2 of the RMM paper: training time of SVM and RMM over the number of training rows.
 
-Both panels show CPU seconds of one thread. On the left, times exclude the Gram matrix, and for the
-RMM the SVM that is trained first; on the right, they include both. The paper does not state what
-its times include. Legends state the exponent of n: the slope of the least-squares line through the
-points (log n, log time).
+CPU seconds of one thread: on the left, without the Gram matrix and, for the RMM, without the SVM
+that is trained first; on the right, with both, since the paper does not state what its times
+include. Legends state the exponent of n: the least-squares slope of (log n, log time).
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """Style of all figures, and drawing functions that several figures use.
 
-The width of a figure is the width of a column or a page in a two-column paper. The font size is 9
-points for titles, and 8 points for other text. Machines differ in markers or dashes as well as in
-colours. The text in a PDF file can be searched. Equal results give identical files.
+Figures have the width of a column or page of a two-column paper, titles of 9 and text of 8 points.
+Machines differ in markers or dashes as well as in colours. Text in PDF files can be searched. Equal
+results give identical files.
 """
 
 from __future__ import annotations

@@ -1,13 +1,8 @@
-"""Table layouts by name.
+"""Table layouts by name, from ``layouts.yaml`` and from plug-ins.
 
-Table layouts are defined by the entries of ``layouts.yaml`` and by plug-ins. Most layouts combine
-table blocks from the module `mmbench.tables.blocks`. A plug-in's module defines the function
-`layout`, which returns the table of the `Results` of an experiment. A plug-in's module may also
-define three constants:
-
-- `PUBLISHED`, the name of the published table with which results are compared;
-- `SIZED`, true if the layout can show several training sizes;
-- `ANY_METRIC`, true if the layout can show other metrics than the accuracy.
+A plug-in's module defines `layout`, which returns the table of the `Results` of an experiment, and
+may define `PUBLISHED`, the name of the published table; `SIZED`, true if it can show several
+training sizes; and `ANY_METRIC`, true if it can show other metrics than the accuracy.
 """
 
 from __future__ import annotations

@@ -1,10 +1,9 @@
 """Layout that compares the machines of any experiment: mean ranks, and significance tests.
 
-The layout `comparison` shows mean ranks over data sets, with Nemenyi's critical difference. Over
-all data sets, the first machine is compared with every other machine by Wilcoxon's signed-rank test
-and by the Bayesian signed-rank test. On each data set, the first machine is compared with every
-other machine by the test of `mmbench.results.differences` and by a Bayesian test with the same
-standard error. Holm's method adjusts the p-values of each block for multiple tests.
+Over all data sets, the first machine is compared with every other by Wilcoxon's and the Bayesian
+signed-rank test, and the ranks by Nemenyi's critical difference. On each data set, the tests are
+the one of `mmbench.results.differences` and a Bayesian test with the same standard error. Holm's
+method adjusts the p-values of each block.
 """
 
 from __future__ import annotations

@@ -1,9 +1,8 @@
 """Two layouts for any experiment: `generic` and `machines`.
 
-The layout `generic` shows the requested metrics, with one row per data set, kernel and training
-size, and one column per machine. If no metric is requested, the layout `generic` shows accuracies,
-and the published values if there are any. The layout `machines`, for experiments with many machines
-on few data sets, has one block per data set, kernel and training size, and one row per machine.
+`generic` has one row per place and one column per machine, with the requested metrics, by default
+accuracies and published values. `machines`, for many machines on few data sets, has one block per
+place and one row per machine.
 """
 
 from __future__ import annotations

@@ -2,8 +2,8 @@
 
 The paper reports single runs on digits. If the selection is repeated with several seeds, the table
 shows the run with the first seed and the mean over seeds. Times of the Gram matrix, of the SVM that
-is trained first, and of the RMM are separate. The last row of a table of times is the exponent of
-n: the slope of the least-squares line through the points (log n, log time).
+is trained first, and of the RMM are separate. The last row is the exponent of n: the least-squares
+slope of (log n, log time).
 """
 
 from __future__ import annotations

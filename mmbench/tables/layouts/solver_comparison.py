@@ -1,9 +1,7 @@
-"""Comparison of solvers that solve the same problems: objectives, certificates, CPU times and
-statuses.
+"""Comparison of solvers that solve the same problems: objectives, certificates, times and statuses.
 
-Two machines solve the same problem if they differ only in the parameter `solver` in the
-configuration. The objective of each solver is compared with the lowest objective that any solver
-reaches on the problem.
+Two machines solve the same problem if they differ only in the parameter `solver`. Objectives are
+compared with the lowest that any solver reaches.
 """
 
 from __future__ import annotations

@@ -1,10 +1,7 @@
-"""The report of results as a static web site, with an overview, a page per experiment, and a page
-per table cell.
+"""The report of results as a static web site: an overview, and pages per experiment and table cell.
 
-The pages of the report are rendered from the templates in the folder ``templates``. The folder
-``assets`` contains the style sheet and the script of the pages. The library plotly draws
-interactive pictures. The library plotly is copied into the report, so that the report can be read
-without internet access.
+Pages come from the templates in ``templates``, style sheet and script from ``assets``. plotly,
+which draws interactive pictures, is copied into the report, so that it can be read offline.
 """
 
 from collections.abc import Callable, Sequence

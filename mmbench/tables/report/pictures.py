@@ -1,8 +1,7 @@
 """Interactive pictures of experiments and table cells, drawn by the library plotly.
 
-A machine has the same colour and marker in all pictures. The script of the pages
-(``assets/report.js``) adds the common properties of all pictures: colours of the page, positions of
-names beside points, filled markers in the legend, and line breaks in titles.
+A machine has the same colour and marker in all pictures. ``assets/report.js`` adds what they share:
+colours of the page, positions of names, filled markers in the legend, line breaks in titles.
 """
 
 from collections.abc import Mapping, Sequence

@@ -1,7 +1,6 @@
 """The page of the report that compares two runs of one experiment, or a run with its reference.
 
-The page shows the frame of `mmbench.results.compare`. Holm's method adjusts the p-values of all
-table cells for multiple tests.
+Holm's method adjusts the p-values of all table cells for multiple tests.
 """
 
 import difflib
