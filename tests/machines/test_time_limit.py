@@ -137,6 +137,17 @@ def test_the_matrices_of_a_training_count_towards_its_limit(name):
     assert set(fitted.predict(X)) == {0}
 
 
+@pytest.mark.parametrize("name", ["klda", "lssvm", "m4", "fsvm"])
+def test_a_matrix_that_takes_too_long_leaves_a_machine_of_some_rows(name, monkeypatch):
+    monkeypatch.setattr("mmbench.allowance._speed", lambda: 1.0)  # a matrix takes years
+    X = np.random.default_rng(0).normal(size=(3000, 20))
+    y = (X[:, 0] > 0.8).astype(int) + (X[:, 1] > 0.8)
+    with pytest.warns(ConvergenceWarning, match="trained on 250 of .* rows, since a matrix of all"):
+        fitted = machine_class(name)(kernel="rbf", gamma=0.01, time_limit=100.0).fit(X, y)
+    assert {str(fit.status) for fit in fitted.fits_} == {"time_limit"}
+    assert (fitted.predict(X) == y).mean() > (y == 0).mean() + 0.1
+
+
 @pytest.mark.parametrize("name", ["mrsvm", "rsvm_plus", "rsvm_mu_plus", "mempm"])
 def test_a_step_that_ends_long_after_the_limit_is_not_begun(name):
     """Native code cannot be interrupted: the first step of MR-SVM took 30 CPU seconds here."""

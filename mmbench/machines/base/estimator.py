@@ -231,8 +231,9 @@ class PairwiseClassifier(Declared, Estimator):
         positive(optional=True),
         "Time limit of `fit` in seconds. Before each training, the remaining time is divided "
         "equally among the remaining pairs of classes. A solver returns its best solution at the "
-        "end of its time (see `status` and `gap` in `fits_`). If no time remains for a pair of "
-        "classes or for its matrices, the larger class is predicted.",
+        "end of its time (see `status` and `gap` in `fits_`). If a matrix of all rows of a pair of "
+        "classes takes more time, the pair is trained on a sample of its rows, see `route` in "
+        "`fits_`. If no time remains, the larger class is predicted.",
     )
 
     _doc_link_module: ClassVar[str] = "mmbench"

@@ -11,6 +11,7 @@ from mmbench.allowance import NoTimeLeft, allowed, within
 from mmbench.machines.base.estimator import PairwiseClassifier, row_weights
 from mmbench.machines.base.one_vs_one import PairPlan
 from mmbench.machines.base.problem import BinaryModel, BinaryProblem, not_begun, out_of_time
+from mmbench.machines.base.row_samples import largest_sample, on_all_rows
 from mmbench.machines.base.voting import class_pairs, pair_rows
 
 
@@ -59,12 +60,22 @@ class JointClassifier(PairwiseClassifier):
             try:
                 models = machine.train_jointly(JointProblem(data, plan.labels), [{}])[0]
             except NoTimeLeft:
-                sides = [
-                    (plan.labels == high).astype(float) - (plan.labels == low)
-                    for low, high in class_pairs(len(self.classes_))
-                ]
-                models = [not_begun(replace(data, y=y)) for y in sides]
+                models = self._on_sample(machine, JointProblem(data, plan.labels))
         return [out_of_time(model) for model in models] if time.exceeded else models
+
+    def _on_sample(self, machine: Any, problem: "JointProblem") -> list[BinaryModel]:
+        """Return models of the largest sample of the rows for which there is time."""
+
+        def train(rows: NDArray) -> list[BinaryModel]:
+            part = JointProblem(problem.data.part(rows), problem.labels[rows])
+            return machine.train_jointly(part, [{}])[0]
+
+        data, labels = problem
+        found = None if self.time_limit is None else largest_sample(labels, train)
+        if found:
+            return [on_all_rows(model, found.rows, len(labels)) for model in found.models]
+        sides = [(labels == high).astype(float) - (labels == low) for low, high in problem.pairs]
+        return [not_begun(replace(data, y=y)) for y in sides]
 
 
 class JointProblem(NamedTuple):

@@ -22,6 +22,7 @@ from mmbench.errors import NotEnoughMemory, worst
 from mmbench.kernels import Kernel
 from mmbench.kernels.matrix import is_semidefinite, part_of
 from mmbench.machines.base.problem import BinaryModel, BinaryProblem, not_begun, out_of_time
+from mmbench.machines.base.row_samples import largest_sample, on_all_rows
 from mmbench.machines.base.voting import class_pairs
 from mmbench.memory import TrainingSize, stored_numbers
 from mmbench.solvers.result import native_statuses
@@ -111,6 +112,10 @@ def train_pair(machine: PairwiseClassifier, problem: BinaryProblem, share: Share
             model = not_begun(problem) if time_is_up() else machine.train(problem)
         except NoTimeLeft:
             model = not_begun(problem)
+            # a job of a run has its own limit, and stores no result of some of its rows
+            found = share and largest_sample(problem.y, lambda i: [machine.train(problem.part(i))])
+            if found:
+                model = on_all_rows(found.models[0], found.rows, len(problem.y))
     if native:
         extra = {**model.fit.extra, "solver_status": worst(native)}
         model = replace(model, fit=replace(model.fit, extra=extra))

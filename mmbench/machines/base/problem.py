@@ -79,6 +79,12 @@ class BinaryProblem:
     weights: NDArray | None = None
     _matrix: KernelMatrix | LazyGram | None = field(default=None, init=False, repr=False)
 
+    def part(self, rows: NDArray) -> BinaryProblem:
+        """Return the problem of the rows with ascending indices `rows`."""
+        gram = None if self.given_gram is None else submatrix(self.given_gram, rows, rows)
+        weights = None if self.weights is None else self.weights[rows]
+        return replace(self, X=self.X[rows], y=self.y[rows], given_gram=gram, weights=weights)
+
     def matrix(self, cache_size: float | None) -> Any:
         """Return the kernel matrix as an array, a `LazyGram` or a `KernelMatrix`.
 

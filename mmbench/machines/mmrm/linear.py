@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from scipy import sparse
 from scipy.linalg import qr, svd
 
+from mmbench.allowance import time_is_up
 from mmbench.errors import Status
 from mmbench.machines.mmrm.certificate import (
     CertifiedSolution,
@@ -58,7 +59,7 @@ def solve_linear(
             solution = constant_solution(program, Status.UNBOUNDED, "highs")
             return replace(solution, facts={"bounded_from_factor": factor})
     solution = _solved(program, tol, solver)
-    if solution.status in (Status.OPTIMAL, Status.UNBOUNDED):
+    if solution.status in (Status.OPTIMAL, Status.UNBOUNDED) or time_is_up():
         return solution
     other = _solved_by_directions(program, tol, solver)
     return min(solution, other, key=lambda candidate: abs(candidate.gap))
@@ -68,7 +69,7 @@ def _solved(program: LinearProgram, tol: float, solver: str) -> CertifiedSolutio
     """Solve program (28), which must be bounded, in the features of `program`."""
     if len(program.y) >= LEAST_ROWS and solver in ("auto", "interior"):
         found = solve_in_features(program, tol)
-        if found is not None and found.status is Status.OPTIMAL:
+        if found is not None and (found.status is Status.OPTIMAL or time_is_up()):
             return found
     found = solve_reference(program, tol, solver)
     if found.status in (Status.OPTIMAL, Status.UNBOUNDED):
@@ -148,6 +149,8 @@ def solve_in_features(program: LinearProgram, tol: float) -> CertifiedSolution |
     partition = Partition(varied, np.flatnonzero(tight), np.flatnonzero(at_cost))
     lam = _feasible(program, at["a"])
     found = certify(program, at["w"], float(at["b"]), lam, tol, point.iterations, "features")
+    if time_is_up():
+        return found
     return polished(program, found, partition, tol)
 
 
@@ -163,7 +166,7 @@ def _feasible(program: LinearProgram, lam: NDArray) -> NDArray:
     matrix[:k, :k] = weighted_product(Z, room)
     matrix[:k, k] = matrix[k, :k] = Z.T @ room
     # the second projection reduces the rounding errors of the first projection
-    for _ in range(2):
+    for _ in range(1 if time_is_up() else 2):
         residual = np.append(program.c - program.adjoint(lam), -y @ lam)
         step = np.linalg.lstsq(matrix, residual)[0]
         lam = lam + room * y * (Z @ step[:k] + step[k])
