@@ -1,21 +1,9 @@
 """Machines, data set cards, table layouts and figures from other installed packages.
 
-A package declares its additions as entry points in its ``pyproject.toml``::
-
-    [project.entry-points."mmbench.machines"]
-    kernel_ridge = "mypackage.machines:KernelRidge"    # a class
-
-    [project.entry-points."mmbench.layouts"]
-    mine = "mypackage.layouts.mine"    # a module with a function `layout`
-
-    [project.entry-points."mmbench.figures"]
-    dots = "mypackage.figures.dots"    # a module with a function `draw`
-
-    [project.entry-points."mmbench.cards"]
-    mypackage = "mypackage.cards"      # a package with files NAME.yaml
-
-Modules are imported at first use. The folders `FOLDERS` are on the import path only while a module
-is imported that a configuration names by its path.
+A package declares them as entry points ``mmbench.machines``, ``mmbench.layouts``,
+``mmbench.figures`` and ``mmbench.cards`` (docs/extending/index.md). Modules are imported at first
+use. The folders `FOLDERS` are on the import path only while a module is imported that a
+configuration names by its path.
 """
 
 import sys

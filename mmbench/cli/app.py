@@ -1,14 +1,7 @@
 """The commands of the command line, with their options and their printed output.
 
-    exit code   meaning
-    0           all jobs are done
-    1           a job, check, download or verification failed, or two results differ
-    2           invalid input; a message of one line states the reason
-    3           two results have no cell that can be compared
-    130         interrupted by the user
-
-Each command imports its modules when it is called, so that ``mmbench --help`` does not wait for
-scikit-learn.
+docs/commands.md has the exit codes. Each command imports its modules when it is called, so that
+``mmbench --help`` does not wait for scikit-learn.
 """
 
 import errno

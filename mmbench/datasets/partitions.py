@@ -4,10 +4,10 @@ A split depends only on the data, the split rule, the seed, and the numbers of r
 repetition ``repeat`` has the generator ``SeedSequence(seed, spawn_key=(repeat,))``, so that more
 repetitions do not change the first ones. The folds of a repetition share one permutation.
 
-A file of folds is a CSV file (comma, semicolon or tab) with a line per row of the data; rows
-without label or group may have no line. Each column is one partition; a cell names the fold whose
-test set contains the row, and an empty cell means always a training row. A first line of words that
-do not occur below is a header.
+A file of folds is a CSV file (comma, semicolon or tab) with a line per row of the data, optional
+for rows without label or group. Each column is one partition; a cell names the fold whose test set
+contains the row, and is empty if this is always a training row. A first line of words that do not
+occur below is a header.
 """
 
 import csv

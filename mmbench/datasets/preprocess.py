@@ -1,21 +1,7 @@
 """Preprocessing steps of a configuration as a scikit-learn pipeline, fitted on training rows.
 
-    none                         the data are unchanged
-    standard                     columns with mean 0, standard deviation 1; constant columns are 0
-    minmax                       columns in [0, 1]; constant columns are 0
-    unit_norm                    rows of Euclidean norm 1
-    sqrt                         square root of the absolute value, with the sign (for counts)
-    {pca: 80}                    80 principal components, without whitening
-    {divide: 255}                all values divided by a constant
-    {impute: median}             missing numbers: median, mean or most_frequent of the column;
-                                 missing categories: always the most frequent
-    {impute_indicator: median}   the same, and an indicator column per numeric column with gaps
-    one_hot, ordinal             categories as numbers
-    {pair_pca: 100}              100 components of each image, if a row is a pair of images (a, b)
-    pair_features                ``|a - b|`` and ``a * b`` of such rows
-
-A step may also be the import path of a transformer with its parameters. A transformer that uses
-labels is fitted again in each inner fold, without the held-out rows.
+docs/keys.md lists the steps. A transformer that uses labels is fitted again in each inner fold,
+without the held-out rows.
 """
 
 from __future__ import annotations

@@ -1,16 +1,10 @@
-"""Geometric quantities with which the papers listed below compare separating hyperplanes.
+"""Geometric quantities with which the papers compare separating hyperplanes (docs/geometry.md).
 
 The rows x_i (positive) and y_j (negative) are mapped to the feature space of the kernel, t_i = 1 or
 -1 are the labels, and ``f(z) = w'z + b``. Means and covariances have the factor 1/n, which the MMRM
 paper omits. The radius R of the enclosing ball and the Rademacher bound U_H are convex problems
 over the simplex, solved to a small gap by an interior-point method of O(n^3) per iteration; for R,
 only on a working set of rows far from the centre.
-
-References
-----------
-MAMC: Abe, ANNPR 2016. LDM: Zhang and Zhou, KDD 2014. RMM: Shivaswamy and Jebara, NIPS 2008. MMRM:
-Gu and Guo, ACML 2012. M4: Huang et al., IEEE Trans. Neural Networks 19, 2008. MEMPM: Huang et al.,
-JMLR 5, 2004. F-SVM: Wu et al., arXiv:1504.05035, 2015.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
 """Losses of the objective ``1/2 ||w||^2 + sum_i C_i l(y_i, f_i)``, and its minimum if l is smooth.
 
-With ``w = sum_i u_i phi(x_i)``, the dual objective ``D(u) = sum_i g(u_i) - 1/2 ||w||^2`` is at most
-the optimum, where ``g(u_i) = -C_i l*(-u_i / C_i)`` for the conjugate l* of the loss. If the
-intercept has no penalty, the u_i sum to 0. For a smooth loss, any decision values f give the dual
-variables ``u_i = -C_i dl/df_i`` (Boyd and Vandenberghe, section 5.5).
+With ``w = sum_i u_i phi(x_i)``, the dual objective ``sum_i g(u_i) - 1/2 ||w||^2`` is at most the
+optimum, where ``g(u_i) = -C_i l*(-u_i / C_i)`` for the conjugate l* of the loss. If the intercept
+has no penalty, the u_i sum to 0. For a smooth loss, any decision values f give the dual variables
+``u_i = -C_i dl/df_i`` (Boyd and Vandenberghe, section 5.5).
 
     loss           l(y, f)                 g(u), with a = y u                 domain
     hinge          max(0, 1 - y f)         a                                  0 <= a <= C

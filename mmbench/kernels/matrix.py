@@ -5,8 +5,7 @@ kernel values of new and training rows. If a matrix is not positive semidefinite
 not convex, and few classifiers return a lower bound.
 
 `LazyGram` computes each row at its first use. `KernelMatrix` computes blocks, and stores rows up to
-a memory limit: whole rows, since a change of one coefficient adds a multiple of one row to the
-decision values.
+a memory limit: a change of one coefficient adds a multiple of one row to the decision values.
 """
 
 from __future__ import annotations

@@ -2,9 +2,9 @@
 
     S = (1/n) sum_i (x_i - xbar)(x_i - xbar)' = U diag(s) U',    z(x) = U'(x - xbar)
 
-Row weights p_i with sum 1 replace 1/n in S and in the mean. With a nonlinear kernel, the Gram
-matrix Kc of the centred rows and P = diag(p), ``P^(1/2) Kc P^(1/2) = V diag(s) V'``, and coordinate
-k of row i is ``sqrt(s_k / p_i) V_ik``. One eigendecomposition serves all other hyper-parameters.
+Row weights p_i with sum 1 replace 1/n. With a nonlinear kernel, the Gram matrix Kc of the centred
+rows and P = diag(p), ``P^(1/2) Kc P^(1/2) = V diag(s) V'``, and coordinate k of row i is
+``sqrt(s_k / p_i) V_ik``.
 """
 
 from __future__ import annotations

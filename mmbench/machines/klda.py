@@ -1,4 +1,4 @@
-"""Kernel Fisher discriminant analysis with a ridge.
+"""Kernel Fisher discriminant analysis with a ridge (Mika et al., IEEE NNSP, 1999).
 
     min over w   1/2 w'Nw + eta/2 ||w||^2 - w'(m+ - m-)
 
@@ -9,9 +9,8 @@ without a factor 1/n. The eta here is the parameter `eta` times ``tr(K)/n``. The
     a = (N_K + eta K)^-1 (m_+ - m_-),    N_K = sum_c K_c (I - 11'/n_c) K_c',   m_c = K_c 1 / n_c
 
 Class weights change only b: in N, they would shrink the scatter of the projected training rows of a
-class, but not of its new rows. The least squares SVM has N plus
-``(n+ n- / n) (m+ - m-)(m+ - m-)'`` in place of N, so w is a multiple of its w with C = 1/eta, and
-both use one solver.
+class, but not of its new rows. The least squares SVM with C = 1/eta has N plus
+``(n+ n- / n) (m+ - m-)(m+ - m-)'``, so its w is a multiple of this w, and both use one solver.
 
     Fit.route              condition                             cost per eta: n rows, d features
     Cholesky in features   linear kernel, two rows per feature   d^3 + n d
@@ -20,10 +19,6 @@ both use one solver.
     equal means            the class means are equal: w = 0
 
 Times: `benchmarks/peers.py`.
-
-References
-----------
-S. Mika et al.: Fisher discriminant analysis with kernels. IEEE NNSP, 1999.
 """
 
 from __future__ import annotations

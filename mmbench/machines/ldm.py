@@ -1,12 +1,11 @@
-"""The large margin distribution machine (LDM): large mean and small variance of the margins.
+"""The large margin distribution machine (LDM; Zhang and Zhou, KDD 2014).
 
     min over w      1/2 ||w||^2 + lambda_1 V(w) - lambda_2 M(w) + C sum_i xi_i               (P)
     subject to      y_i f(x_i) >= 1 - xi_i,  xi_i >= 0,   f(x) = w'phi(x)
 
 M(w) is the mean of the margins ``y_i f(x_i)``, V(w) twice their variance (divisor n), as in the
-program of the authors. A constant feature c, which adds c^2 to all kernel values, takes the place
-of the bias. With the mean zbar and the covariance S of ``z_i = y_i phi(x_i)``, and
-``M = I + 4 lambda_1 S``, the dual problem is
+program of the authors. A constant feature takes the place of the bias. With the mean zbar and the
+covariance S of ``z_i = y_i phi(x_i)``, and ``M = I + 4 lambda_1 S``, the dual problem is
 
     max over beta   sum_i beta_i - 1/2 v'Hv   subject to  0 <= beta_i <= C                   (D)
     H_ij = z_i' M^-1 z_j,   v_i = beta_i + lambda_2 / n,   w = M^-1 sum_i v_i z_i
@@ -22,12 +21,8 @@ which an SVM requires to be zero; their penalty, the sum of all ``C s_i``, suffi
     SMO, SMO on working sets       otherwise, or after the others failed  n^2 k for H, n per step
     Clarabel                       solver="reference"                     n^3 per iteration
 
-With a nonlinear kernel, k is about n. The paper's coordinate descent on (D) is not used: it
-converges slowly for large C, and takes two to three times as long as SMO at C = 0.1 (German).
-
-References
-----------
-T. Zhang, Z.-H. Zhou: Large margin distribution machine. KDD 2014.
+With a nonlinear kernel, k is about n. The paper's coordinate descent on (D) converges slowly for
+large C, and takes two to three times as long as SMO at C = 0.1 (German).
 """
 
 from __future__ import annotations

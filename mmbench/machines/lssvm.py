@@ -2,20 +2,16 @@
 
     min over w, b   1/2 w'w + C/2 sum_i xi_i^2    subject to   y_i f(x_i) = 1 - xi_i    (30), (31)
 
-The average margin in the paper's objective only rescales (w, b), and is omitted. With the matrix
-Phi of the M rows phi(x_i)' and the Gram matrix G = Phi Phi', w and b solve (36), (37), and the dual
-variables a the second system:
+(Suykens, Vandewalle 1999; Abe, ANNPR 2016.) The average margin in Abe's objective only rescales
+(w, b), and is omitted. With the matrix Phi of the M rows phi(x_i)', the Gram matrix G = Phi Phi',
+and dual variables a, the systems (36), (37) and its dual are
 
     (I/C + Phi'Phi) w + Phi'1 b = Phi'y,    1'Phi w + M b = 1'y
     (I/C + G) a + 1 b = y,                  1'a = 0,          w = Phi'a
 
-The parameter `reading` selects phi:
-
-    "gram"        LS-SVM: phi is the feature map of the kernel; G = K
-    "empirical"   EMAMC: phi(x) = (k(x, x_1), ..., k(x, x_M))' as printed in (32); G = K K'
-
-With row weights s_i, the penalty is ``C/2 sum_i s_i xi_i^2``, ``diag(1/(C s))`` replaces I/C, and
-(32) becomes ``phi(x) = (sqrt(s_m) k(x, x_m))_m``.
+where ``reading="gram"`` (LS-SVM) has the feature map of the kernel, G = K, and "empirical" (EMAMC)
+has ``phi(x) = (k(x, x_1), ..., k(x, x_M))'`` as printed in (32), G = K K'. With row weights s_i,
+``diag(1/(C s))`` replaces I/C, and (32) becomes ``phi(x) = (sqrt(s_m) k(x, x_m))_m``.
 
     Fit.route              condition                              cost per C: n rows, d features
     Cholesky in features   linear, two rows per feature           d^3 + n d
@@ -26,11 +22,6 @@ With row weights s_i, the penalty is ``C/2 sum_i s_i xi_i^2``, ``diag(1/(C s))``
 
 Times: `benchmarks/peers.py`. On dense rows, the time of conjugate gradients relative to "Cholesky"
 depends on C, from 0.3 (C <= 1) to 6 (C = 100) on MNIST.
-
-References
-----------
-S. Abe: Improving generalization abilities of maximal average margin classifiers. ANNPR, 2016.
-J. Suykens, J. Vandewalle: Least squares support vector machine classifiers, 1999.
 """
 
 import time

@@ -4,20 +4,15 @@
     w = (1/M) sum_i y_i phi(x_i),   b = (1/M) sum_i y_i                           (12), (13)
     f(x) = (1/M) sum_{y_i=+1} k(x, x_i) - (Cm/M) sum_{y_i=-1} k(x, x_i) + b             (29)
 
-M is the number of rows, and Cm = 1 in (11). The MAMC of the paper has ``bias="prior"``, the MAMC_b
-``bias="optimized"``: the fewest training errors, (14)-(25) in `mmbench.machines.base.threshold`.
-The MAMC_bs then selects Cm after gamma, the MAMC_bsg jointly with gamma.
+(Abe, ANNPR 2016; Pelckmans et al., NIPS 20, 2008.) M is the number of rows, and Cm = 1 in (11). The
+MAMC has ``bias="prior"``, the MAMC_b ``bias="optimized"``: the fewest training errors, (14)-(25) in
+`mmbench.machines.base.threshold`. The MAMC_bs then selects Cm after gamma, the MAMC_bsg jointly.
 
     Fit.route                       when                    cost: n rows, d features
     closed form                     default                 n d if linear, else n^2 d;
                                                             n log n for "optimized"
     closed form, bias pair by pair  "optimized",            in addition n^2
                                     solver="reference"
-
-References
-----------
-S. Abe: Improving generalization abilities of maximal average margin classifiers. ANNPR, 2016.
-K. Pelckmans et al.: A risk minimization principle for a class of Parzen estimators. NIPS 20, 2008.
 """
 
 import time

@@ -3,23 +3,19 @@
     min over w, b   1/2 ||w||^2 + C sum_i xi_i
     subject to      y_i f(x_i) >= 1 - xi_i,  xi_i >= 0,  -B <= f(x_i) <= B                   (7)
 
-With the Gram matrix K and ``u_i = y_i alpha_i - lambda_i + lambda*_i``, the dual problem is
-
     max over alpha, lambda, lambda*   sum_i alpha_i - B sum_i (lambda_i + lambda*_i) - 1/2 u'Ku
     subject to      sum_i u_i = 0,  0 <= alpha_i <= C,  lambda_i, lambda*_i >= 0             (8)
 
-and ``f(z) = sum_i u_i k(x_i, z) + b``. If B >= theta, the maximum of ``|f(x_i)|`` for the SVM with
-the same C, the RMM is the SVM. In the journal paper, the bound is a variable t:
+Here ``u_i = y_i alpha_i - lambda_i + lambda*_i`` and ``f(z) = sum_i u_i k(x_i, z) + b``. If B >=
+theta, the maximum of ``|f(x_i)|`` for the SVM with the same C, the RMM is the SVM. In the journal
+paper, the bound is a variable t >= 1; (14) lets rows exceed it by tau_i, tau*_i >= 0:
 
     min over w, b, t   1/2 ||w||^2 + C sum_i xi_i + D t                                      (13)
-    subject to         y_i f(x_i) >= 1 - xi_i,  xi_i >= 0,  -t <= f(x_i) <= t,  t >= 1
-
     min over w, b, t   1/2 ||w||^2 + C sum_i xi_i + D (t + nu/n sum_i (tau_i + tau*_i))      (14)
-    subject to         as (13), but -t - tau*_i <= f(x_i) <= t + tau_i,  tau_i, tau*_i >= 0
 
 The dual of (13) is (8) with B = 1, the constant D in the objective, and
 ``sum_i (lambda_i + lambda*_i) <= D``; in (14), each also has the upper bound ``D nu / n``. Both
-minimise ``v(t) + D t`` over t >= 1, where v(t) is the optimum of (8) for B = t. Its derivative
+minimise ``v(t) + D t``, where v(t) is the optimum of (8) for B = t. Its derivative
 ``-sum_i (lambda_i + lambda*_i)`` is monotone and piecewise linear: a root search finds t.
 
 With row weights s_i, ``D nu s_i / sum_j s_j`` replaces ``D nu / n``. Rows without a label have

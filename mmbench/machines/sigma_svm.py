@@ -4,8 +4,8 @@
     subject to      y_i (w'(phi(x_i) - mu) + b) >= 1 - xi_i,  xi_i >= 0                      (3)
     k_D(x, z) = (phi(x) - mu)' ((1-D) I + D Sigma)^-1 (phi(z) - mu)                          (4)
 
-The mean mu and the covariance Sigma (divisor n) are of the training rows of both classes. (3) is
-the SVM with the kernel (4), and `Fit.route` its algorithm (`mmbench.machines.svm`):
+(Shivaswamy, Jebara; NIPS 21, 2008.) The mean mu and the covariance Sigma (divisor n) are of the
+training rows of both classes. (3) is the SVM with the kernel (4), and `Fit.route` its algorithm:
 
     matrix          when                              cost
     inverse         nonlinear kernel, D < 1, no row   n^3 per D, one more n x n array; 4 to 7 times
@@ -19,10 +19,6 @@ With the centred Gram matrix Kc of n rows and ``s = n (1-D)/D``, the inverse is 
 
 and the coefficients of w are ``(n/D) P u`` for the dual variables u. Working sets would not help:
 most rows are support vectors.
-
-References
-----------
-P. K. Shivaswamy, T. Jebara: Relative margin machines. NIPS 21, 2008.
 """
 
 import time

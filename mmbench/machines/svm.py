@@ -4,18 +4,17 @@
     subject to      y_i f(x_i) >= 1 - xi_i,  xi_i >= 0,   f(x) = w'phi(x) + b            (1)
     max over u      sum_i y_i u_i - 1/2 u'Ku   subject to  sum_i u_i = 0,  0 <= y_i u_i <= C   (2)
 
-K is the Gram matrix, and ``f(z) = sum_i u_i k(x_i, z) + b``. Equation numbers follow the paper on
+K is the Gram matrix, and ``f(z) = sum_i u_i k(x_i, z) + b``. Equation numbers are of the paper on
 relative margin machines. With ``C=inf``, all slacks are zero (hard margin).
 
     Fit.route             used by "auto", for n rows and d features      in mmbench.solvers
     SMO                   nonlinear kernel, or few rows per feature      svm_dual.smo
     SMO on working sets   as SMO, with many rows                         svm_dual.smo
     SMO                   all pairs of many classes in one call          svm_dual.many_pairs
-    active set,           linear kernel, n > d, and d <= 64 or           features
-    interior point        n >= 4 d
-    coordinate descent    linear kernel, d > 64, sparse or many rows     svm_dual.coordinate_descent
-    warm start            linear kernel, the solution at a neighbouring  features
-                          grid point is optimal
+    active set,           linear, n > d, and d <= 64 or n >= 4 d         features
+    interior point
+    coordinate descent    linear, d > 64, sparse or many rows            svm_dual.coordinate_descent
+    warm start            linear, solution at another grid point         features
     libsvm                solver="reference", "libsvm" or "sklearn"      libsvm_
     liblinear, Clarabel   solver="liblinear", "clarabel"                 libsvm_, clarabel_
 

@@ -1,9 +1,6 @@
-"""The columns of the frames of results, as declared in ``columns.yaml``.
+"""The columns of the frames ``splits``, ``rows``, ``pairs`` and ``cells``, from ``columns.yaml``.
 
-- ``splits`` has one row per job: settings, metrics, CPU seconds, certificates, code and computer.
-- ``rows`` states for each place and machine how often each row of the data set was right.
-- ``pairs`` compares two machines at a place: what tests of their difference need.
-- ``cells`` has one row per place, machine and metric: means over splits beside published values.
+docs/columns.md shows them.
 """
 
 from __future__ import annotations

@@ -1,23 +1,14 @@
 """The comparison of two results of the same experiment: an earlier and a later one.
 
-| way            | condition                               | allowed difference of the cell        |
-| -------------- | --------------------------------------- | ------------------------------------- |
-| split by split | splits with equal data and split hashes | 4 standard errors of all splits       |
-| by values      | no splits; equal deviations of the data | rounding                              |
-| by means       | other splits                            | 4 standard errors of the difference   |
-| not compared   | rows of the data set are missing        |                                       |
-
-Runs are deterministic up to rounding by another BLAS, so the standard error s_j of the difference
-of the errors e1 and e2 in split j is
+docs/compare.md states what is compared, and the largest differences that agree. The standard error
+s_j of the difference of the errors e1 and e2 in split j is
 
     s_j = ERRORS / 4 (1 + m_j)    with the same parameters, or m_j other parameters of pairs,
-    s_j = sqrt(e1 + e2)           with other parameters, or another seed.
+    s_j = sqrt(e1 + e2)           with other parameters, or another seed,
 
-Limits are 4 s_j per split, and 4 sqrt(sum s_j^2) for the sums over a cell and over a machine. Other
-parameters are near ties of the selection if they are at most a tenth of the choices *of a cell*;
-otherwise s_j is the value for the same parameters. With predictions per row,
-`mmbench.results.differences` gives a second limit, 4 standard errors. Each difference is a row of
-the frame ``findings``, a warning if the results are equal.
+the second only if at most a tenth of the choices *of the cell* have other parameters. Limits are
+4 s_j, and 4 sqrt(sum s_j^2) for the sums over a cell and over a machine. Each difference is a row
+of the frame ``findings``.
 """
 
 from __future__ import annotations

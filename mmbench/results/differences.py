@@ -1,16 +1,9 @@
 """The difference between two machines on one data set: standard error, test and posterior.
 
 In split j, d_j is the metric of the first minus the metric of the second machine on the same rows.
-Their mean d varies with the test rows and with the training set. Splits of a pool of rows share
-both, so a `Difference` counts each row of the pool once, and adds the variation over training sets
-(docs/tests_over_splits.md).
-
-| rule of the splits                       | variance of d                                         |
-| ---------------------------------------- | ----------------------------------------------------- |
-| partitions of a pool of rows             | rows + splits + training, see `Difference.se`         |
-| official test part                       | rows + seeds: a statement about these two machines    |
-| a new draw per split (`NEW_DRAWS`)       | splits: the paired t-test                             |
-| time series                              | unknown: no test                                      |
+Splits of a pool of rows share test rows and training rows; so a `Difference` counts each row of the
+pool once, and adds the variation over training sets. Formulas, and the test for each rule of the
+splits (`NEW_DRAWS`: the paired t-test): docs/tests_over_splits.md.
 
 References
 ----------

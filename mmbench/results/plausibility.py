@@ -1,13 +1,13 @@
-"""Checks of printed tables of classifiers that need nothing but the printed numbers.
+"""Checks of printed tables of classifiers, from the printed numbers alone (docs/audit.md).
 
-A check returns the number of cells or comparisons checked, and a `Finding` for each fault: certain
-if arithmetic excludes the printed numbers, otherwise with the probability `chance` that an honest
-table has it (times the number of comparisons: Bonferroni), if it is at most `LEVEL`.
+A check returns the number of cells or comparisons checked, and its findings: certain if arithmetic
+excludes the printed numbers, otherwise with the probability `chance`, at most `LEVEL`, that an
+honest table has it (times the number of comparisons: Bonferroni).
 
     unit         the last printed digit: 0.1 for 97.3
     pool         different rows on which errors are counted: the test rows of a single split, or
                  all rows for several splits
-    binomial SE  sqrt(p (1 - p) / pool) for the accuracy p, measured once per row of the pool
+    binomial SE  sqrt(p (1 - p) / pool) for the accuracy p
 """
 
 from __future__ import annotations

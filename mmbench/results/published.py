@@ -1,13 +1,7 @@
 """Published numbers: the files ``published/*.csv`` of the package, and tables of users.
 
-A file has one published number per row. A user's table needs only the first three columns.
-
-    dataset, machine, value           names in mmbench, and the number
-    printed_dataset, printed_method   names in the paper
-    std, std_is                       number after +/- or in parentheses; probably the standard
-                                      deviation over splits (sd) or standard error (se)
-    n_splits                          test parts of the average; key ``published_splits``
-    usable, reason                    "no" and why the number is not compared
+docs/sixth_paper.md has the columns. In the files of the package, ``usable`` is "no" if the value is
+not compared, and ``std_is`` is what ``std`` probably is.
 """
 
 from __future__ import annotations

@@ -5,9 +5,8 @@ killed run loses only running jobs.
 
 A job is ready if its parents, whose selected parameters it inherits, have a result. Every table
 cell starts with one job, so that a table can be printed early. Then the ready job with the longest
-expected time starts first, counting the jobs that depend on it; unknown times precede all others. A
-running job occupies one slot per thread, and free slots are distributed evenly among the ready
-jobs.
+expected time starts first, counting the jobs that depend on it; unknown times precede all others.
+A running job occupies one slot per thread.
 """
 
 from __future__ import annotations

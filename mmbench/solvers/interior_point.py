@@ -6,18 +6,14 @@
 The slack is xi, the surplus ``y f - 1 + xi``. With the multipliers a of the margins, and p and q of
 the bounds B and -B, the optimality conditions are
 
-    surplus - slack = y f - 1,   surplus a = 0,   slack (C - a) = 0,
-    (B - y f) p = 0,   (B + y f) q = 0,   y'(a - p + q) = 0,   w = v = Z' y (a - p + q)
+    surplus a = 0,   slack (C - a) = 0,   (B - y f) p = 0,   (B + y f) q = 0,
+    y'(a - p + q) = 0,   w = v = Z' y (a - p + q)
 
-Mehrotra's predictor and corrector steps keep the products near a common value that decreases to 0;
-iterates violate only these products and ``w = v``. The unknowns of the rows are eliminated, so an
-iteration is one product ``Z' diag(weights) Z``. It serves the linear SVM and RMM, the linear MMRM,
-the soft-margin M4 (all n k^2 for n rows and k features, 10 to 30 iterations), and R-SVM+ and
-R-SVMμ+ ((n + m) k^2 + k^3 with m pairs of rows). Times: `benchmarks/peers.py`.
-
-References
-----------
-S. Mehrotra: On the implementation of a primal-dual interior point method. SIAM J. Optim. 2, 1992.
+Mehrotra's predictor and corrector steps (SIAM J. Optim. 2, 1992) keep the products near a common
+value that decreases to 0; iterates violate only these products and ``w = v``. The unknowns of the
+rows are eliminated, so an iteration is one product ``Z' diag(weights) Z``. It serves linear SVM,
+RMM and MMRM and the soft-margin M4 (n k^2 for n rows and k features, 10 to 30 iterations), and
+R-SVM+ and R-SVMμ+ ((n + m) k^2 + k^3 with m pairs of rows). Times: `benchmarks/peers.py`.
 """
 
 from __future__ import annotations

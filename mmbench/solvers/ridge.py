@@ -1,6 +1,6 @@
 """Ridge systems ``[[G + I/C, 1], [1', 0]] [a; b] = [y; 0]`` with a bias b, for G = K or K K'.
 
-K is a Gram matrix of n rows, and F a matrix of d features with K = F F'.
+K = F F' is a Gram matrix of n rows with d features.
 
     function                   when                                        cost per C
     solve_path                 Cholesky factor of G + I/C                  n^3 / 3

@@ -1,15 +1,9 @@
 """Parsers of Labeled Faces in the Wild (LFW), and descriptors of its images.
 
-A descriptor maps an image of 62 x 47 grey values to a feature vector, without fitting to data:
-
-    pixels   the grey values
-    hog      histograms of oriented gradients (Dalal and Triggs 2005): 9 orientations, cells of
-             8 x 8 pixels, blocks of 2 x 2 cells normalised by L2-Hys; v stands for v/255
-    lbp      local binary patterns of 8 neighbours at distance 1 (Ojala et al. 2002, Ahonen et al.
-             2006): in each cell of 10 x 10 pixels, 58 bins of uniform patterns and one of others
-
-Descriptors are 8-bit integers, as in SIFT: they save memory, and are equal on all platforms except
-for values halfway between two integers.
+The descriptors of an image of 62 x 47 grey values are its ``pixels``, ``hog`` (Dalal and Triggs
+2005; L2-Hys; v stands for v/255) and ``lbp`` (Ojala et al. 2002, Ahonen et al. 2006), described in
+the cards. They are 8-bit integers, as in SIFT, which save memory, and are equal on all platforms
+except for values halfway between two integers.
 """
 
 from collections.abc import Callable, Sequence

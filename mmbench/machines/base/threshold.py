@@ -1,18 +1,16 @@
 """The bias b with the smallest hinge loss, and the bias with the fewest training errors.
 
-`best_bias` minimises ``sum_i max(0, 1 - y_i (w'z_i + b))`` at the optimal w; `balanced` enforces
-``0 <= a_i <= C`` and ``y'a = 0`` of the dual variables.
-
-`optimal_bias` solves, for given scores s(x) (MAMC paper, section 2.3),
+`best_bias` minimises ``sum_i max(0, 1 - y_i (w'z_i + b))``; `balanced` enforces ``0 <= a_i <= C``
+and ``y'a = 0`` of the dual variables. `optimal_bias` solves (MAMC paper, section 2.3)
 
     f(x) = s(x) + b,     minimise   E_R = #{i : xi_i > 0},   then   E_S = sum_i xi_i
     subject to           y_i f(x_i) >= rho - xi_i,  xi_i >= 0                       (14)-(16)
 
-Candidates for the threshold -b are midpoints between neighbouring scores, the smaller of class 2
-(label -1) and the larger of class 1 (label +1); rho (20) is half their distance. As in the paper,
-no other threshold is considered, although one may have fewer errors. Ties in E_R and E_S are broken
-by the largest rho, then the smallest |b|. In (25), "arg max" is a misprint for "arg min": the text
-asks for the nearest point of class 1 above a misclassified point of class 2.
+Candidates for -b are midpoints between neighbouring scores, the smaller of class 2 (label -1) and
+the larger of class 1 (label +1); rho (20) is half their distance. As in the paper, no other
+threshold is considered, although one may have fewer errors. Ties are broken by the largest rho,
+then the smallest |b|. In (25), "arg max" is a misprint for "arg min": the text asks for the nearest
+point of class 1 above a misclassified point of class 2.
 """
 
 from dataclasses import dataclass

@@ -1,7 +1,6 @@
 """The alternating algorithm of the F-SVM: SVMs for a fixed matrix M, then an update of M (M-step).
 
-With the normal vectors of all pairs in the columns of W, and rho = 1 (see `pair_svms`), an M-step
-decreases the following function, with eps = 0 for the variant "pg":
+An M-step decreases the following function (notation: `pair_svms`), with eps = 0 for "pg":
 
     1/2 tr(M^{-1} (WW' + eps I)) + tr(MS),     S = diag(s)
 """

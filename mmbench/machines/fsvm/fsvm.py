@@ -1,4 +1,4 @@
-"""The F-SVM, which learns a linear transformation and an SVM jointly by a convex relaxation.
+"""The F-SVM, which learns a linear transformation and an SVM jointly (Wu et al., arXiv:1504.05035).
 
     min over M > 0, w, b   1/2 w'M^{-1}w + rho tr(MS) + C sum_i xi_i
     subject to             t_i (w'x_i + b) >= 1 - xi_i,  xi_i >= 0                           (12)
@@ -10,10 +10,9 @@ M, (12) has the optimal value
 
     F* = min over w, b   sqrt(2 rho) ||S^{1/2}w|| + C sum_i xi_i
 
-with the nuclear norm ``||S^{1/2}W||_*`` for several pairs. The optimal M, proportional to ``ww'``,
-is on the boundary of the cone of positive definite matrices. Algorithm 1 of the paper starts at
-``M ~ S^{-1/2}`` (17) and ends inside the cone; `Fit.gap` measures its distance from F*. All
-variants are computed for rho = 1 (module `pair_svms`).
+at an M on the boundary of the cone. Algorithm 1 of the paper starts at ``M ~ S^{-1/2}`` (17) and
+ends inside the cone; `Fit.gap` measures its distance from F*. All variants are computed for rho = 1
+(module `pair_svms`).
 
     variant  Fit.route           when                   cost, for k components
     semi     semi-whitened SVM   always                 one SVM per pair
@@ -26,10 +25,6 @@ variants are computed for rho = 1 (module `pair_svms`).
 
 SVMs without a warm start are solved by SMO, or by an interior-point method above 1000 rows (2000 in
 a grid search) and 4 rows per component. Times: `benchmarks/peers.py`.
-
-References
-----------
-X. Wu, W. Zuo, Y. Zhu, L. Lin: F-SVM. arXiv:1504.05035, 2015.
 """
 
 from __future__ import annotations

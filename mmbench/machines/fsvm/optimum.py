@@ -1,9 +1,8 @@
 """The optimum of the F-SVM, computed by SVMs on whitened rows.
 
 For rho = 1 and diagonal S, with one normal vector per pair in the columns of W and
-``V = S^{1/2}W``, (12) minimised over M is
-
-    F*(V, b) = sqrt(2) ||V||_* + C sum xi,    ||V||_* = sum of the singular values of V
+``V = S^{1/2}W``, (12) minimised over M is ``sqrt(2) ||V||_* + C sum xi`` with the sum ``||V||_*``
+of the singular values of V.
 
 `solve_pair`: for one pair, the minimiser is the normal vector v(C') of the SVM on whitened rows
 with the penalty ``C' = C ||v(C')|| / sqrt(2)``, found by secant steps in a bracket; if there is no

@@ -1,7 +1,8 @@
 """The SVMs of all pairs of classes for one matrix M, and lower bounds on the F-SVM's optimum.
 
-Arrays are in principal component coordinates (`Spectrum`), in which S is diagonal. ``M = N /
-sqrt(rho)`` reduces any rho to rho = 1, so that a grid needs one training per C / sqrt(rho):
+In principal component coordinates (`Spectrum`), S is diagonal; the columns of W are the normal
+vectors of the pairs. ``M = N / sqrt(rho)`` reduces any rho to rho = 1, so that a grid needs one
+training per C / sqrt(rho):
 
     1/2 w'M^{-1}w + rho tr(MS) + C sum xi
         =  sqrt(rho) (1/2 w'N^{-1}w + tr(NS) + C / sqrt(rho) sum xi)

@@ -6,14 +6,13 @@ The covariance Sc of class c has the factor 1/n_c, where n_c is the size of the 
     other kernels   Sc + ridge tr(K)/n I,    for the kernel matrix K = F F' of n rows
 
 With a kernel, Sc is the covariance of the rows of F. With ``scatter="sum"``, the sum is multiplied
-by n_c. The spread of class c along w is ``sqrt(w'Sc w)``, including ridge and factor. Kernel
-machines need the ridge: if the rows are linearly independent in feature space, the classes lie in
-two parallel hyperplanes, without spread along their normal. The M4 paper has it in Proposition 1,
-but not in its theorem on kernels.
+by n_c. The spread of class c along w is ``sqrt(w'Sc w)``. Kernel machines need the ridge: if the
+rows are linearly independent in feature space, there are directions in which neither class has a
+spread. The M4 paper has it in Proposition 1, but not in its theorem on kernels.
 
-The guaranteed accuracy ``k^2/(1 + k^2)`` of MPM, MEMPM and M4 is derived in
-docs/machines/minimax.md. A class without spread would lie on their boundary, which therefore moves
-towards the other class by 5e-7 times the distance of the projected means.
+The guaranteed accuracy is derived in docs/machines/minimax.md. A class without spread would lie on
+its boundary, which therefore moves towards the other class by 5e-7 times the distance of the
+projected means.
 """
 
 import time

@@ -1,18 +1,16 @@
-"""The soft-margin M4 on a stored kernel matrix of full or nearly full rank.
+"""The soft-margin M4 ("margin", see `m4`) on a stored kernel matrix of full or nearly full rank.
 
-    min over w, b   sx + sy + C sum_i max(0, 1 - y_i (w'z_i + b)),     w = F'c,  K = F F'
-
-Let ``S = 2 Sx + 2 Sy`` with the class covariances, and ``F'g`` the gradient of sx + sy at w. One
-Cholesky factor gives all products with S^-1 (`GramSpread`). Each iteration solves
+With ``w = F'c``, K = F F', ``S = 2 Sx + 2 Sy`` and the gradient ``F'g`` of sx + sy at w, each
+iteration solves
 
     min over v, b   g'F (v - w) + 1/(2 s) (v - w)'S(v - w) + C sum_i max(0, 1 - y_i (v'z_i + b))
 
-This is an SVM with the kernel matrix ``s F S^-1 F'`` and multipliers u, on a working set that grows
-by the largest margin violations; ``v = w + s S^-1 F'(u - g)``, and w is optimal if v = w. The step
-size s, the harmonic mean of ``2 sx`` and ``2 sy``, multiplies no component of the error by less
-than -1, so oscillations do not grow. On multiples of w, sx + sy is linear and its approximation
-quadratic; therefore a line search over the multiples of v ends each iteration. Upper and lower
-bounds are computed from K alone.
+an SVM with the kernel matrix ``s F S^-1 F'`` and multipliers u, on a working set that grows by the
+largest margin violations. Then ``v = w + s S^-1 F'(u - g)``, and w is optimal if v = w. One
+Cholesky factor gives all products with S^-1 (`GramSpread`). The step size s, the harmonic mean of
+``2 sx`` and ``2 sy``, multiplies no component of the error by less than -1, so oscillations do not
+grow. On multiples of w, sx + sy is linear and its approximation quadratic; therefore a line search
+over the multiples of v ends each iteration. Upper and lower bounds are computed from K alone.
 """
 
 from collections.abc import Sequence

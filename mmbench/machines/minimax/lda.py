@@ -2,7 +2,7 @@
 
     max over w != 0   w'(xm - ym) / sqrt(w'(Sx + Sy)w),      w = (Sx + Sy)^-1 (xm - ym)
 
-The classes have the means xm and ym and the covariances Sx and Sy. The parameter `bias` decides the
+(Fukunaga: Introduction to statistical pattern recognition, 1990.) The parameter `bias` decides the
 intercept: the midpoint of the means, or the fewest training errors. Class weights c_x and c_y, the
 costs of errors, shift the midpoint as in Bayes' rule for normal distributions with equal
 probabilities and the covariance (Sx + Sy)/2; so balanced weights do not shift b:
@@ -12,10 +12,6 @@ probabilities and the covariance (Sx + Sy)/2; so balanced weights do not shift b
     Fit.route      when                               cost for n rows in k coordinates
     closed form    "auto", equal means, no variance   n k^2
     cone program   other solvers                      one cone program of k + 2 variables
-
-References
-----------
-K. Fukunaga: Introduction to statistical pattern recognition, 2nd edition. Academic Press, 1990.
 """
 
 from collections.abc import Mapping

@@ -1,4 +1,4 @@
-"""The maxi-min margin machine (M4): the largest margin relative to the spreads of the classes.
+"""The maxi-min margin machine (M4; Huang et al., IEEE Trans. Neural Networks 19(2), 2008).
 
     max over rho, w, b   rho    subject to   w'x_i + b >= rho sx,   -(w'y_j + b) >= rho sy   (1)-(3)
     sx = sqrt(w'Sx w),  sy = sqrt(w'Sy w)
@@ -11,14 +11,9 @@ normalizations make it well posed:
     mean     w'(xm - ym) = 1:    max rho - C sum xi over rho, (21), (22)
 
 "margin" is convex; its b plus ``(sx - sy)/(sx + sy)`` is the b of (2), (3). "mean" is not convex in
-rho. The parameter A selects the Ivanov form (27)-(29); if a hard margin reaches rho >= A, the
-hard-margin solution is returned:
-
-    min over w, b, xi   sum xi   subject to   y_i (w'z_i + b) >= 1 - xi_i,  xi_i >= 0,
-                                              sx + sy <= 2/A,  thus rho >= A
-
-The reduction (`nu`) replaces the constraints of all points near their class mean by one on the
-class means. `theta`, the precise form (23)-(26), weights, and why (34)-(37) have no maximum:
+rho. The Ivanov form (27)-(29) of "margin", with the parameter A, minimises ``sum xi`` subject to
+``sx + sy <= 2/A``; if a hard margin reaches rho >= A, the hard-margin solution is returned. The
+reduction (`nu`), `theta`, the precise form (23)-(26), weights, and why (34)-(37) have no maximum:
 docs/machines/minimax.md.
 
     Fit.route          when                              cost for n rows in k coordinates
@@ -33,10 +28,6 @@ docs/machines/minimax.md.
 
 Times: `benchmarks/peers.py`, `benchmarks/m4_complexity.py`. The paper's line search, quadratic
 interpolation, is not used, since it gives no bound.
-
-References
-----------
-K. Huang et al.: Maxi-min margin machine. IEEE Trans. Neural Networks 19(2), 2008.
 """
 
 from __future__ import annotations

@@ -1,8 +1,5 @@
 """The M4 in the normalization "margin", in coordinates with diagonal class covariances Sx and Sy.
 
-    min over w, b   sx + sy + C sum_i max(0, 1 - y_i (w'z_i + b)),
-    sx = ||Sx^{1/2} w||,  sy = ||Sy^{1/2} w||
-
 For ``rho = 2/(sx + sy)``, (2) and (3) of the M4 paper require the margins ``rho sx = 1 + t`` and
 ``rho sy = 1 - t``; subtracting ``t = (sx - sy)/(sx + sy)`` from the intercept makes both 1. If the
 reduction removes points, ``w'(xm - ym) >= 2 - xi_m`` replaces their constraints.

@@ -4,17 +4,16 @@
     w'x_i + b >= rho sx - xi_i,  -(w'y_j + b) >= rho sy - xi_j,  w'(xm - ym) = 1     (20)-(22)
 
 Notation: module `m4`. The objective is bounded above if and only if C exceeds
-``kappa/min(nx, ny)``, with the class sizes and the optimum 1/kappa of the MPM, because g(rho) grows
-like ``rho min(nx, ny)/kappa``. As g is not always convex, ``C g(rho) - rho`` is minimised by branch
-and bound. With fixed multipliers a_i of the points and c of the constraint on the means, from the
-solution for one rho, gamma(rho) is the largest gamma for which p and q satisfy the dual equation
+``kappa/min(nx, ny)``, with the optimum 1/kappa of the MPM, because g(rho) grows like
+``rho min(nx, ny)/kappa``. As g is not always convex, ``C g(rho) - rho`` is minimised by branch and
+bound. With fixed multipliers a_i of the points and c of the means, from the solution for one rho,
+gamma(rho) is the largest gamma for which p and q satisfy the dual equation
 
-    sum a_i y_i z_i + (c + gamma) delta = rho (sum_x a + c)(Dx p + Dy q),     ||p||, ||q|| <= 1
+    sum a_i y_i z_i + (c + gamma) (xm - ym) = rho (sum_x a + c)(Dx p + Dy q),   ||p||, ||q|| <= 1
 
-Here sum_x is the sum over the positive class, ``delta = xm - ym``, and Dx and Dy are the square
-roots of the class covariances. ``gamma(rho) <= g(rho)``, and ``C gamma(rho) - rho`` is concave, so
-its chord is a lower bound on an interval. If ``C (sum_x a + c) >= kappa``, it does not decrease,
-and larger rho need not be searched.
+with the sum over the positive class, and square roots Dx and Dy of the class covariances.
+``gamma(rho) <= g(rho)``, and ``C gamma(rho) - rho`` is concave, so its chord is a lower bound on an
+interval. If ``C (sum_x a + c) >= kappa``, larger rho need not be searched.
 """
 
 from collections.abc import Callable

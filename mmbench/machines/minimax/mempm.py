@@ -4,14 +4,13 @@
     subject to   w'xm - b' >= kappa(alpha) sqrt(w'Sx w),   b' - w'ym >= kappa(beta) sqrt(w'Sy w),
                  w'(xm - ym) = 1,      kappa(u) = sqrt(u / (1 - u))
 
-alpha and beta are the guaranteed accuracies of the positive and the negative class, and
-``f(z) = w'z - b'``. The robust MEMPM has ``kappa(alpha) + robust_mean`` and ``kappa(beta) +
-robust_mean`` in the constraints.
+(Huang et al., JMLR 5, 2004), with ``f(z) = w'z - b'``. The robust MEMPM has ``kappa(alpha) +
+robust_mean`` and ``kappa(beta) + robust_mean`` in the constraints.
 
 At the optimum, ``kappa(alpha) sx + kappa(beta) sy = 1`` with the spreads sx and sy. For a given
-beta, the largest kappa(alpha) is the maximum over w of ``(1 - kappa(beta) sy) / sx``. There may be
-several local optima, so beta is found by branch and bound, whose bound holds because the largest
-kappa(alpha) is convex in kappa(beta), and lies below its chords.
+beta, the largest kappa(alpha) is the maximum over w of ``(1 - kappa(beta) sy) / sx``, and convex in
+kappa(beta). It lies below its chords, which bound a branch and bound over beta: there may be
+several local optima.
 
     Fit.route          when                 cost
     branch and bound   every solver         per beta a few MPMs: route "secant" of `mpm`, or cone
@@ -19,10 +18,6 @@ kappa(alpha) is convex in kappa(beta), and lies below its chords.
     closed form        equal class means    none
 
 Times: ``results/reference/solvers/table.csv``.
-
-References
-----------
-K. Huang et al.: The minimum error minimax probability machine. JMLR 5, 2004.
 """
 
 from dataclasses import dataclass, replace

@@ -2,7 +2,8 @@
 
     min over w   sqrt(w'Sx w) + sqrt(w'Sy w)   subject to   w'(xm - ym) = 1
 
-This is (4) in the MMRM paper and (12) in the M4 paper. With the minimum 1/kappa,
+(Lanckriet et al., JMLR 3, 2002; (4) in the MMRM paper, (12) in the M4 paper.) With the minimum
+1/kappa,
 
     f(z) = w'z + b,    b = -(w'xm - kappa sqrt(w'Sx w)) = -(w'ym + kappa sqrt(w'Sy w)).
 
@@ -16,10 +17,6 @@ Both classes have the guaranteed accuracy alpha = kappa^2 / (1 + kappa^2); in th
     closed form    equal means, or different without variance none
 
 Times of "secant" and "gram": `benchmarks/peers.py`.
-
-References
-----------
-G. Lanckriet et al.: A robust minimax approach to classification. JMLR 3, 2002.
 """
 
 from __future__ import annotations

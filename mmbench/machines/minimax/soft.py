@@ -1,7 +1,5 @@
 """Solvers of the M4 in the normalization "margin" (see `m4`), with a soft or a hard margin.
 
-    min over w, b   sx + sy + C sum_i max(0, 1 - y_i (w'z_i + b)),     rho = 2/(sx + sy)
-
 The interior-point method applies ``||D w|| = min over e > 0 of (||D w||^2 / e + e) / 2`` to each
 class spread. For fixed ex and ey, this is a linear SVM with w'Q w, ``Q = Sx/ex + Sy/ey``, in place
 of w'w. The difference ``e - ||D w||^2 / e`` decreases only together with the complementarity

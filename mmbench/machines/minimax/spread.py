@@ -5,13 +5,12 @@
 In the MPM, t is the difference of the class means. By Cauchy's inequality,
 ``(sx + sy)^2 <= sx^2/theta + sy^2/(1 - theta)``, with equality at ``theta = sx/(sx + sy)``, and a
 multiple of ``S^-1 t``, ``S = Sx/theta + Sy/(1 - theta)``, minimises the right-hand side. `minimax`
-solves ``theta = sx/(sx + sy)`` by a bracketed secant method in ``log(theta/(1 - theta))``; the
-textbook alternates between w and theta.
+finds theta by a bracketed secant method in ``log(theta/(1 - theta))``; the textbook alternates
+between w and theta.
 
-The dual problem is ``max g`` subject to ``g t = Sx^{1/2} p + Sy^{1/2} q``, ``||p||, ||q|| <= 1``.
-For every theta, ``p = Sx^{1/2} w/theta`` and ``q = Sy^{1/2} w/(1 - theta)`` give a lower bound
-after scaling. Products with S^-1 take O(k) in diagonal coordinates (`minimax_direction`), or one
-Cholesky factor of a kernel matrix (`GramSpread`).
+The dual problem is ``max g`` subject to ``g t = Sx^{1/2} p + Sy^{1/2} q``, ``||p||, ||q|| <= 1``;
+for any theta, ``p = Sx^{1/2} w/theta`` and ``q = Sy^{1/2} w/(1 - theta)`` give a lower bound after
+scaling. Products with S^-1 take O(k) in diagonal coordinates, or a Cholesky factor (`GramSpread`).
 """
 
 from __future__ import annotations

@@ -5,14 +5,11 @@
                      ||D_j x[:k]|| <= x[s_j]          for each class spread, with D_j diagonal
                      q'x = 1                          (optional)
 
-The first k entries of x are w, and x[s_j] is a class spread: one cone per spread, in the paper one
-per training row. With multipliers a of the linear constraints, (z_j, zeta_j) of the cones and
-lambda of ``q'x = 1``, the dual problem is
-
     max   h'a + lambda   subject to   c - R'a - sum_j (zeta_j e_{s_j} + D_j z_j) - lambda q = 0,
-    0 <= a <= p,  ||z_j|| <= zeta_j
+    0 <= a <= p,  ||z_j|| <= zeta_j                   (dual)
 
-The M4 has four programs in (w, b, sx, sy); s_i is the spread of the class of row z_i:
+The first k entries of x are w, and x[s_j] is a class spread: one cone per spread, in the paper one
+per training row. The M4 has four programs in (w, b, sx, sy); s_i is the spread of row z_i's class:
 
     margin     min sx + sy + C sum xi     y_i (w'z_i + b) >= 1 - xi_i
     budget     min sum xi                 y_i (w'z_i + b) >= 1 - xi_i,         sx + sy = 2/rho
@@ -20,12 +17,10 @@ The M4 has four programs in (w, b, sx, sy); s_i is the spread of the class of ro
     step       min t                      the constraints of "fixed rho" with xi_i = t for all i
 
 A margin rho is feasible without slack if and only if the minimum of "step" is at most 0. If the
-reduction removes points, all have a constraint on the means in addition: ``w'(xm - ym) >=
-2 - xi_m`` in "margin" and "budget", otherwise ``w'(xm - ym) >= rho (sx + sy) - xi_m``.
-
-``solver="reference"`` solves one program per rho, as the paper: by bisection for the hard margin
-(`bisect_rho`), over the budget ``sx + sy``, in which the objective is convex, for the normalization
-"margin" (`search_budget`), and for "mean" by the module `mean`.
+reduction removes points, there is one more constraint: ``w'(xm - ym) >= 2 - xi_m`` in "margin" and
+"budget", otherwise ``w'(xm - ym) >= rho (sx + sy) - xi_m``. ``solver="reference"`` solves one
+program per rho, as the paper: by bisection for the hard margin, and over the budget ``sx + sy``, in
+which the objective is convex, for the normalization "margin" ("mean": module `mean`).
 """
 
 from dataclasses import dataclass, replace

@@ -3,10 +3,9 @@
     min c'u + cost'xi   subject to   A u + y b + xi - z = right,   u, xi, z >= 0,   b free
 
 The last row of A is the limit on the coefficients, ``-sum(u)/limit >= -1``; `right` is -1 there and
-1 elsewhere. The multipliers lam are between 0 and `cost`, the reduced costs are
-``s = c - A'lam >= 0``. Mehrotra's predictor and corrector (SIAM J. Optim. 2, 1992) reduce the
-products ``u s``, ``xi (cost - lam)`` and ``z lam`` at the same rate. With the diagonal matrices
-Theta of ``u/s`` and D of ``xi/(cost - lam) + z/lam``, the Newton equations are
+1 elsewhere. With multipliers lam from 0 to `cost` and ``s = c - A'lam >= 0``, Mehrotra's predictor
+and corrector (SIAM J. Optim. 2, 1992) reduce ``u s``, ``xi (cost - lam)`` and ``z lam`` at the same
+rate. With the diagonal matrices Theta of ``u/s`` and D of ``xi/(cost - lam) + z/lam``, a step is
 
     D dlam + A du + y db = r,    A'dlam - Theta^{-1} du = r_u,    y'dlam = r_b
 
@@ -16,16 +15,16 @@ Theta of ``u/s`` and D of ``xi/(cost - lam) + z/lam``, the Newton equations are
                   rows and columns together
     of_low_rank   Gram matrix of n rows and low rank r        n r^2, QR and LU of order 2r
 
-`reduced` eliminates du. Since ``y'dlam = r_b``, theta > 0 does not change the solution; without
-``theta yy'``, the matrix would be nearly singular along y, as A is shifted so that ``A'y = 0``:
+`reduced` eliminates du. As ``y'dlam = r_b``, theta > 0 does not change the solution; with theta =
+0, the matrix would be nearly singular along y, as A is shifted so that ``A'y = 0``:
 
     (D + A Theta A' + theta yy') dlam + y db = r + A Theta r_u + theta y r_b.
 
 `whole` does not square the condition number of A, as `reduced` does, whose solutions have no
-correct digits for smooth kernels and few features. `of_low_rank` writes ``A = P Q'`` with the
-pivoted Cholesky factor of the Gram matrix; products like ``P'D^{-1}P`` would lose digits, since the
-entries of D differ by many powers of ten. With ``D^{-1/2} [P, y] = U [R, g]`` and
-``Theta^{1/2} Q = V S`` (QR), ``p = U'D^{1/2} dlam`` and ``q = V'Theta^{-1/2} du`` satisfy
+correct digits for smooth kernels and few features. `of_low_rank` takes ``A = P Q'`` from a pivoted
+Cholesky factor; ``P'D^{-1}P`` would lose digits, since the entries of D differ by many powers of
+ten. With ``D^{-1/2} [P, y] = U [R, g]`` and ``Theta^{1/2} Q = V S`` (QR), ``p = U'D^{1/2} dlam``
+and ``q = V'Theta^{-1/2} du`` satisfy
 
     p + R S'q + g db = U'D^{-1/2} r,    S R'p - q = V'Theta^{1/2} r_u,    g'p = r_b.
 """

@@ -3,11 +3,11 @@
     min over w, b, xi, eta   w'(x̄ - ȳ) + C (sum_i xi_i + sum_j eta_j)                       (28)
     subject to               w'x_i + b >= 1 - xi_i,  -(w'y_j + b) >= 1 - eta_j,  xi, eta >= 0
 
-The positive rows x_i have the mean x̄, the negative rows y_j the mean ȳ. The kernel machine, (29)
-and (30), has ``w = sum_k alpha_k phi(x_k) - sum_l beta_l phi(y_l)`` with alpha, beta >= 0, and a
-limit on the sum of the coefficients (notes of `MMRM`). Both are linear programs. "auto" takes the
-first route whose condition holds; the warm start of a kernel program is the solution for another C,
-or of an SVM.
+(Gu, Guo; ACML 2012.) The positive rows x_i have the mean x̄, the negative rows y_j the mean ȳ. The
+kernel machine, (29) and (30), has ``w = sum_k alpha_k phi(x_k) - sum_l beta_l phi(y_l)`` with
+alpha, beta >= 0, and a limit on their sum (notes of `MMRM`). Both are linear programs. "auto" takes
+the first route whose condition holds; the warm start of a kernel program is the solution for
+another C, or of an SVM.
 
     Fit.route   when                                        cost, for n rows and d features
     reused      the solution with the last C has no slack,  two matrix-vector products
@@ -22,10 +22,6 @@ If "interior" fails, "whole" is tried, and vice versa, then "highs"; above 4000 
 and "whole" only with a low rank. If all fail, the lowest objective and the highest bound are
 returned, always of the whole program. Times: `benchmarks/peers.py`, `benchmarks/routes.py` (low
 rank); statuses and gaps: `benchmarks/mmrm_grid.py`.
-
-References
-----------
-S. Gu, Y. Guo: Max-Margin Ratio Machine. JMLR W&CP 25 (ACML), 2012.
 """
 
 import time

@@ -4,15 +4,14 @@
     max over lam       sum_i lam_i              subject to  0 <= lam <= cost, y'lam = 0, A'lam <= c
 
 The kernel machine (30) has ``A = diag(y) K diag(y)``, ``u = (alpha, beta) >= 0`` and
-``sum(u) <= limit``, with the multiplier nu >= 0: ``A'lam - nu <= c``, and the dual objective is
-``sum(lam) - limit * nu``, so that any lam with ``0 <= lam <= cost`` and ``y'lam = 0`` gives a lower
-bound. The linear machine (28) has ``A = diag(y) Z`` with standardised features Z, and free u = w,
-so that ``A'lam = c``.
+``sum(u) <= limit`` with the multiplier nu: the dual objective is ``sum(lam) - limit * nu``, and
+``A'lam - nu <= c``, so any lam with ``0 <= lam <= cost`` and ``y'lam = 0`` gives a lower bound. The
+linear machine (28) has ``A = diag(y) Z`` with standardised features Z, and free u = w, so that
+``A'lam = c``.
 
 With the sums s_q of the n_q rows of A in class q, ``c = s_+/n_+ + s_-/n_-``, so ``c'u`` is the
 difference of the class means of the decision values. If every cost_i is at least 1/n_class,
-``lam_i = 1/n_class`` is feasible, and the program bounded. With row weights, both are weighted
-sums, and ``lam_i = weight_i/n_class``.
+``lam_i = 1/n_class`` (``weight_i/n_class``) is feasible, and the program bounded.
 """
 
 from abc import ABC, abstractmethod

@@ -2,12 +2,11 @@
 
 Each round solves a restricted program, with a subset of the rows and columns, to a coarse
 tolerance, always from the same warm start, and adds the violated rows and columns. If there are
-none, the exact vertex of the active constraints is computed, and all omitted rows and columns are
-tested again.
+none, the exact vertex of the active constraints is computed, and the others are tested again.
 
 Since a restricted program may be unbounded, it has one more row per class: the mean of the omitted
-rows, with the sum of their penalties. Their constraints imply its constraint, which makes the
-program bounded if every penalty is at least 1/n_class. Times: `benchmarks/peers.py`.
+rows, with the sum of their penalties, which bounds it if every penalty is at least 1/n_class.
+Times: `benchmarks/peers.py`.
 """
 
 from __future__ import annotations

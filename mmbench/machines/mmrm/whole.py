@@ -6,10 +6,10 @@ b, and gives entries of order one:
 
     A_ik = y_i y_k (K_ik - h_k) / sigma,   h_k = mean_i K_ik,   sigma^2 = mean_ik (K_ik - h_k)^2.
 
-All dual feasible points then have tiny reduced costs ``s = c - A'lam``; so does the first starting
-point, with large ``u_k = mu/s_k``, since larger s make the steps too short. If the classes overlap
-little or one is rare, it is this point whose steps are short: the method then starts again from the
-coefficients of the warm start. Times: `benchmarks/routes.py`.
+Dual feasible points then have tiny reduced costs ``s = c - A'lam``, and so has the first starting
+point, with large ``u_k = mu/s_k``: larger s make the steps too short. If the classes overlap little
+or one is rare, its own steps are short, and the method starts again from the coefficients of the
+warm start. Times: `benchmarks/routes.py`.
 """
 
 from dataclasses import replace

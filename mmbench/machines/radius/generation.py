@@ -1,8 +1,8 @@
 """Solution of R-SVM+ and R-SVMμ+ by a sequence of restricted problems.
 
-A restricted problem has the listed rows, pairs of rows and features. A pair is violated if half its
-squared distance, weighted by w^2 (R-SVM+) or mu (R-SVMμ+), exceeds the radius variable r. Each
-round adds the pairs with the largest violations, at most one per row.
+A restricted problem has the listed rows, pairs of rows and features. Each round adds the pairs
+whose half squared distance, weighted by w^2 (R-SVM+) or mu (R-SVMμ+), exceeds the radius variable r
+most, at most one per row.
 
 R-SVM+ omits rows if there are at least 200, and at least as many features as rows, as always with a
 kernel: it begins with the rows near or inside the margin of an SVM, adds rows inside the margin,

@@ -2,8 +2,7 @@
 
 Clarabel solves the cone program, in which e_k = w_k^2 at the optimum makes (9) linear:
 
-    min   1/2 sum_k e_k + lam r + C sum_i xi_i
-    subject to   y_i (w'z_i + b) >= 1 - xi_i,  xi_i >= 0,
+    min   1/2 sum_k e_k + lam r + C sum_i xi_i      subject to the SVM's constraints and
                  R-SVM+      e_k >= w_k^2,        1/2 sum_k e_k  (z_ik - z_jk)^2 <= r
                  R-SVMμ+     e_k mu_k >= w_k^2,   1/2 sum_k mu_k (z_ik - z_jk)^2 <= r,  sum mu = 1
 
@@ -15,10 +14,9 @@ of the rows and theta of the pairs, the squared differences D_pk of pair p in fe
     R-SVM+       s = w^2,    v = (1 + q) w
     R-SVMμ+      s = mu,     w = mu v,      g = t - v^2 + q,     mu g = 0,        sum mu = 1
 
-Here e are slacks of the pairs, g slacks of the features' dual constraints, and t/2 the multiplier
-of ``sum mu = 1``. Rows and pairs are eliminated from the Newton equations, so their number does not
-depend on the pairs; R-SVM+ with more features than rows and pairs keeps one unknown per row and
-pair instead.
+Here e are slacks of the pairs, and t/2 is the multiplier of ``sum mu = 1``. Rows and pairs are
+eliminated from the Newton equations; R-SVM+ with more features than rows and pairs keeps one
+unknown per row and pair instead.
 """
 
 from abc import ABC, abstractmethod

@@ -3,7 +3,8 @@
     min over w, b, xi, mu   1/2 sum_k w_k^2 / mu_k + C sum_i xi_i^2 / sum_k mu_k R_k^2
     subject to              y_i (w'x_i + b) >= 1 - xi_i,  sum_k mu_k = 1,  mu >= 0               (3)
 
-R_k is half the range of feature k. For multipliers a >= 0 with ``sum_i y_i a_i = 0``, let
+(Do, Kalousis, Hilario; ECML PKDD 2009, there called R-SVM; number (3) as quoted in ICML 2013.) R_k
+is half the range of feature k. For multipliers a >= 0 with ``sum_i y_i a_i = 0``, let
 ``v = sum_i y_i a_i x_i`` and ``m = max_k (v_k^2 + R_k^2 ||a||^2 / (2 C))``. The best multiple of a
 gives the lower bound ``(sum a)^2 / (2 m)``. With row weights s_i, ``sum_i a_i^2 / (C s_i)``
 replaces ``||a||^2 / C``. With a kernel, there is one feature per training row.
@@ -11,10 +12,6 @@ replaces ``||a||^2 / C``. With a kernel, there is one feature per training row.
 The cone program is solved at most four times, scaled by the best objective so far. `Fit.route` is
 the solver (Clarabel or ECOS), "majority" if nothing is better than w = 0, or "equal rows". Times:
 ``results/reference/solvers/table.csv``.
-
-References
-----------
-H. Do, A. Kalousis, M. Hilario: ECML PKDD 2009 (calls the MR-SVM R-SVM); number (3): ICML 2013.
 """
 
 from typing import Any, ClassVar

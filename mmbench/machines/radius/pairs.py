@@ -1,16 +1,15 @@
-"""The problems R-SVM+ and R-SVMμ+ with their duals, and the most distant pairs of rows.
+"""The duals of R-SVM+ and R-SVMμ+, and the most distant pairs of rows.
 
-    min over w, b, s   1/2 |w|_s + lam r(s) + C sum_i max(0, 1 - y_i (w'z_i + b))
-    r(s) = max over pairs of 1/2 sum_k s_k (z_ik - z_jk)^2
+With ``s_k = w_k^2`` in R-SVM+ (9) and ``s = mu`` in R-SVMμ+ (7), see `rsvm`, the radius term is
+``r(s) = max over pairs of 1/2 sum_k s_k (z_ik - z_jk)^2``. The dual problems are
 
-    R-SVM+      |w|_s = ||w||^2             s_k = w_k^2
-                max   sum_i a_i - 1/2 sum_k v_k^2 / (1 + q_k)
-    R-SVMμ+     |w|_s = sum_k w_k^2 / s_k   s = mu >= 0, sum_k mu_k = 1
-                max   sum_i a_i + 1/2 min_k (q_k - v_k^2)
+    R-SVM+      max   sum_i a_i - 1/2 sum_k v_k^2 / (1 + q_k)
+    R-SVMμ+     max   sum_i a_i + 1/2 min_k (q_k - v_k^2)
 
-In the duals, ``u_i = y_i a_i`` with ``sum u = 0`` and ``0 <= a <= C``, the pairs ``p = (i, j)``
-have theta_p >= 0 with the sum lam, ``v = Z'u``, ``q_k = sum_p theta_p (z_ik - z_jk)^2``. Feasible u
-and theta give a lower bound; w and mu, with the best b, an upper bound, or w = 0 if it is better.
+over ``u_i = y_i a_i`` with ``sum u = 0`` and ``0 <= a <= C``, and theta_p >= 0 of the pairs
+``p = (i, j)`` with the sum lam, where ``v = Z'u`` and ``q_k = sum_p theta_p (z_ik - z_jk)^2``.
+Feasible u and theta give a lower bound; w and mu, with the best b, an upper bound, or w = 0 if it
+is better.
 """
 
 from dataclasses import dataclass, replace

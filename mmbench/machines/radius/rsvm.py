@@ -1,4 +1,4 @@
-"""R-SVM+ and R-SVMμ+, two SVMs with a penalty on the radius of the data.
+"""R-SVM+ and R-SVMμ+, two SVMs with a penalty on the radius of the data (Do, Kalousis; ICML 2013).
 
     R-SVM+      min over w, b, xi, r      1/2 ||w||^2 + lambda r + C sum_i xi_i              (9)
                 subject to                1/2 sum_k w_k^2 (x_ik - x_jk)^2 <= r   for all i, j
@@ -7,10 +7,10 @@
                 subject to                1/2 sum_k mu_k (x_ik - x_jk)^2 <= r    for all i, j
                                           sum_k mu_k = 1,  mu >= 0
 
-Both have the constraints ``y_i (w'x_i + b) >= 1 - xi_i, xi_i >= 0``. With a kernel, feature k of x
-is ``k(x_k, x)`` for the training row x_k (the paper's proximity space); a row of weight s_k is then
-s_k features, so R-SVM+ has ``w_k^2 / s_k`` in (9). Few pairs are active: "interior" and "clarabel"
-solve restricted problems (module `generation`).
+Both have the SVM's constraints. With a kernel, feature k of x is ``k(x_k, x)`` for the training row
+x_k (the paper's proximity space); a row of weight s_k is then s_k features, so R-SVM+ has
+``w_k^2 / s_k`` in (9). Few pairs are active: "interior" and "clarabel" solve restricted problems
+(module `generation`).
 
     Fit.route    when                                 cost of a restricted problem
     interior     default                              (n + m) k^2 + k^3 per iteration for n rows,
@@ -23,10 +23,6 @@ solve restricted problems (module `generation`).
 
 "interior" may fail if one class is rare and overlaps the other. Times:
 ``results/reference/solvers/table.csv``, and `benchmarks/peers.py` for "reference".
-
-References
-----------
-H. Do, A. Kalousis: Convex formulations of radius-margin based SVMs. ICML 2013.
 """
 
 import time

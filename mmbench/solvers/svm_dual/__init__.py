@@ -4,7 +4,7 @@
     min over u      1/2 u'Ku + sum_i phi_i(u_i)   subject to   sum_i u_i = 0
 
 The loss of a row is convex and piecewise linear in f(x_i); the cost phi_i of its dual variable u_i
-is the conjugate. `PiecewiseQP` holds the Gram matrix K, and the knots and slopes of the costs:
+is the conjugate. `PiecewiseQP` holds K, and the knots and slopes of the costs:
 
     machine       loss of a row with label y             pieces of phi
     SVM           ``C max(0, 1 - y f)``                  ``0 .. yC`` with slope -y
@@ -12,6 +12,5 @@ is the conjugate. `PiecewiseQP` holds the Gram matrix K, and the knots and slope
     relaxed RMM   SVM's plus ``c max(0, |f| - t)``       and two of length c, slopes -t and t
     SVM of the M4 SVM's at f + o, for a constant o       ``0 .. yC`` with slope o - y
 
-With few features, `mmbench.solvers.features` needs no Gram matrix. References for comparison:
-libsvm for the SVM, and for the RMM Clarabel in the variables of its paper (`mmbench.machines.rmm`).
+References for comparison: libsvm for the SVM, and Clarabel in the variables of (8) for the RMM.
 """

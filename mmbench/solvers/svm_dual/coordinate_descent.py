@@ -1,8 +1,8 @@
-"""Dual coordinate descent for a `PiecewiseQP` with a linear kernel.
+"""Dual coordinate descent for a `PiecewiseQP` with a linear kernel (Hsieh et al., ICML 2008).
 
 Here, `gram` of the problem is the data matrix Z. For a fixed intercept b, the dual has no equality
-constraint, and a step minimises over one u_i (Hsieh et al. 2008), at the cost of one product of a
-row with ``w = Z'u`` and one update of w:
+constraint, and a step minimises over one u_i, at the cost of one product of a row with ``w = Z'u``
+and one update of w:
 
     1/2 u'Ku + sum_i phi_i(u_i) + b sum_i u_i
 
@@ -19,11 +19,6 @@ solution. The intercept of a step is then ``b + t sum_i u_i``, nearly optimal af
 in the method of multipliers. Once all conditions hold to twice the tolerance, SMO solves the
 problem in the free and the violating rows. The passes grow with C and the norms of the rows; after
 too many, `mmbench.machines.svm` continues with another solver. Times: `benchmarks/peers.py`.
-
-References
-----------
-C.-J. Hsieh, K.-W. Chang, C.-J. Lin, S. S. Keerthi, S. Sundararajan: A dual coordinate descent
-method for large-scale linear SVM. ICML 2008.
 """
 
 from dataclasses import dataclass
