@@ -38,8 +38,7 @@ if TYPE_CHECKING:
 
     results: ModuleType
 
-#: Classes that ``from mmbench import *`` imports. Functions such as `run` are not listed, since
-#: they would replace functions of the importing module that have these names.
+#: Classes of ``from mmbench import *``; functions such as `run` would replace the module's own.
 __all__ = ["FSVM", "KLDA", "LDA", "LDM", "LSSVM", "M4", "MAMC", "MEMPM", "MMRM", "MPM", "MRSVM"]
 __all__ += ["RMM", "SVM", "RSVMMuPlus", "RSVMPlus", "SigmaSVM"]
 __version__ = "1.0.0"

@@ -55,8 +55,7 @@ class Allowance:
     have another clock.
     """
 
-    #: Deadline of the computation on the clock `time.monotonic`, in seconds; infinite without a
-    #: time limit.
+    #: Deadline on the clock `time.monotonic`, in seconds; infinite without a time limit.
     end: float = math.inf
     #: Maximum private resident memory of this process, in bytes.
     memory: float = math.inf
@@ -214,8 +213,7 @@ class Shared:
                 self._setting.close()
 
 
-#: BLAS uses several threads for pairs of at least this number of rows. On 200 rows, an MMRM takes
-#: forty times as long with two threads as with one.
+#: On 200 rows, an MMRM takes forty times as long with two BLAS threads as with one.
 BLAS_THREADS_FROM_ROWS = 1000
 
 

@@ -69,8 +69,7 @@ def _temporary() -> str:
     return str(folder)
 
 
-#: Fast-math flags of LLVM. Infinity is allowed. NaN is assumed not to occur, since mmbench refuses
-#: a Gram matrix with NaN.
+#: Fast-math flags of LLVM: infinity is allowed, NaN not, since a Gram matrix with NaN is refused.
 FLAGS = {"nnan", "nsz", "contract", "reassoc"}
 
 compiled: Callable[..., Any]
@@ -82,8 +81,7 @@ try:
 
     #: Decorator that compiles a function.
     compiled = partial(njit, nogil=True, cache=CACHE, error_model="numpy", fastmath=FLAGS)
-    #: Decorator of functions that are called only by compiled functions. Numba compiles no wrapper
-    #: for calls from Python or C, which saves time; a call from Python would end the process.
+    #: For functions that only compiled functions call; a call from Python would end the process.
     compiled_inside = partial(compiled, no_cpython_wrapper=True, no_cfunc_wrapper=True)
 except ImportError:
     warnings.warn(

@@ -12,8 +12,7 @@ __all__ = ["NotEnoughMemory", "Status", "UserError"]
 MAX_VALUE, MAX_WORD, MAX_LINE = 120, 300, 2000
 #: Maximum number of valid names that an error message lists.
 MAX_NAMES = 40
-#: Characters that `visible` replaces, since they move the cursor of a terminal, change the
-#: direction of text, or are no valid Unicode characters.
+#: Characters that move the cursor, change the direction of text, or are no valid Unicode.
 CONTROL = re.compile(
     "[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff]"
     "|\r(?!\n)"

@@ -15,12 +15,10 @@ from typing import Any, NamedTuple
 from mmbench.allowance import memory_limit
 from mmbench.errors import BeyondLimit, NotEnoughMemory
 
-#: If `cache_size` is None, kernel values may use the fraction FREE_SHARE of the free memory, but at
-#: most MOST_CACHE_BYTES bytes.
+#: Default of `cache_size`: a fraction of the free memory, but at most MOST_CACHE_BYTES.
 FREE_SHARE, MOST_CACHE_BYTES = 0.125, 1e9
 
-#: Reading the free memory takes two milliseconds, so it is read only for trainings that need more
-#: than LEAST_CHECKED_BYTES bytes.
+#: Smaller trainings are not checked: reading the free memory takes two milliseconds.
 LEAST_CHECKED_BYTES = 2**28
 
 #: Advice in the message about a training that does not fit into memory.
@@ -29,12 +27,10 @@ ADVICE = (
     "default solvers, or, on sparse rows with kernel 'linear', LSSVM"
 )
 
-#: Upper bound on the memory of reference solvers, in Gram matrices: a linear program has a
-#: factorization and two copies of the dense matrix in a sparse format, 12 bytes per number.
+#: Memory of reference solvers, in Gram matrices: a factorization, two sparse copies at 12 bytes.
 REFERENCE_GRAMS = 12
 
-#: Workspace of a training that stores no Gram matrix, in floats per row, and number of copies of
-#: sparse rows in a training that needs only products with these rows.
+#: Floats per row in a training without a Gram matrix, and copies of sparse rows in products.
 ROW_VECTORS, SPARSE_COPIES = 70, 4
 
 

@@ -18,8 +18,7 @@ from typing import Any
 
 from mmbench.errors import UserError
 
-#: Folders in which modules named by the user are searched after all other places: the current
-#: folder in commands that run or check machines, otherwise none.
+#: Folders searched last for named modules: in commands that run machines, the current folder.
 FOLDERS: list[str] = []
 
 

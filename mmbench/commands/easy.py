@@ -32,13 +32,11 @@ if TYPE_CHECKING:
 
 __all__ = ["Comparison", "easy"]
 
-#: YAML file of the comparison, without a data set. The key ``more`` contains the machines that run
-#: only if `all_machines` is true.
+#: The comparison without a data set; ``more`` are the machines that only `all_machines` adds.
 EXPERIMENT = Path(__file__).with_name("easy.yaml")
 #: Number of training rows of a machine with a kernel, and of the row `svm_quarter`.
 KERNEL_ROWS, QUARTER = 1000, "svm_quarter"
-#: Maximum number of classes. The number of classifiers, one per pair of classes, grows with the
-#: square of the number of classes.
+#: Maximum number of classes: one classifier is trained per pair of classes.
 MAX_CLASSES = 100
 
 

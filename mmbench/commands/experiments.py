@@ -49,8 +49,7 @@ if TYPE_CHECKING:
 
 __all__ = ["Finished"]
 
-#: Solvers that extras of mmbench install: the module, which is also the name of the extra, and the
-#: package.
+#: Package of each solver that an extra installs, by the name of module and extra.
 EXTRA_SOLVERS = {"libsvm": "libsvm-official", "ecos": "ecos (Python 3.12 or older)"}
 #: Time limit of the trial fits on a data set, in seconds.
 TRIAL_SECONDS = 30
@@ -190,8 +189,8 @@ def _prepare(
 ) -> None:
     """Load a data set, make its first split, and check that the machines can be trained on it.
 
-    Raises UserError if a class has too few training rows, or if the table is sparse and one of
-    `machines` needs dense rows. No job has run yet.
+    Raises UserError for classes with too few training rows, and for sparse tables of machines that
+    need dense rows.
     """
     protocol, rule = config.protocol, config.protocol.test.spec
     ref, store = entry.ref(config.steps_of(entry)), Path(options.store)

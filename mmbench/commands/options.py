@@ -16,8 +16,7 @@ from mmbench.results.unpack import is_bundle
 if TYPE_CHECKING:
     from mmbench.config.model import Config
 
-    #: Type of an experiment: a YAML file, a name, the content of a YAML file, or a checked
-    #: configuration.
+    #: A YAML file, a name, the content of a YAML file, or a checked configuration.
     Experiment = str | Path | Mapping[str, Any] | Config
 
 __all__ = ["Options"]

@@ -29,8 +29,7 @@ from mmbench.tables.text import Table
 
 __all__ = ["TableText", "compare", "export", "figure", "report", "table"]
 
-#: Type of one or several paths. A path is the results folder of an experiment, or a folder that
-#: contains the results folders of several experiments.
+#: One or several results folders of experiments, or folders that contain results folders.
 Folders = str | Path | Iterable[str | Path]
 
 #: Formats of output files, by suffix. The first format is the default.
@@ -419,8 +418,8 @@ def _side_by_side(
 ) -> list[Results]:
     """Return the results in some folders.
 
-    Experiments whose own folders are in `results` are set side by side; see `beside`. Experiments
-    that are found inside a folder, such as ``results``, remain apart.
+    Experiments named by their own folders are set side by side (see `beside`); experiments inside a
+    folder, such as ``results``, remain apart.
     """
     paths = _paths(results)
     found = read_results(paths, mix, say, include_failed)

@@ -43,8 +43,7 @@ from mmbench.results.published import (
 from mmbench.selection.metrics import METRICS
 from mmbench.tables.layouts import LAYOUTS, check_able
 
-#: Parameters that are not allowed in ``params`` and ``grid``, mapped to the key or option that sets
-#: the parameter.
+#: Parameters not allowed in ``params`` and ``grid``, with the key or option that sets them.
 EXPERIMENT_KEYS = {
     "kernel": "machines.{column}.kernel",
     **{key: f"the experiment's key {key!r}" for key in ("kernel_scaling", "ties")},

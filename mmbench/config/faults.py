@@ -124,8 +124,7 @@ def explain(error: ValidationError, content: Mapping[str, Any]) -> str:
 def _unknown_key(keys: tuple, value: Any, content: Mapping[str, Any]) -> str:
     """Return a message about an unknown key.
 
-    The message names the section in which the key is valid. If there is none, the message suggests
-    a similar valid key.
+    It names the section in which the key is valid, or suggests a similar valid key.
     """
     key, given = keys[-1], "VALUE" if value is None else shown(value)
     if keys[0] == "machines":

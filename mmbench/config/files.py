@@ -21,11 +21,9 @@ LOCAL = Path("configs")
 SCHEMA, SCHEMA_LINE = Path(__file__).with_name("schema.json"), "# yaml-language-server: $schema="
 #: Maximum size of a YAML file in bytes. Without a maximum, reading /dev/zero would never end.
 MAX_BYTES = 4 * 2**20
-#: Maximum number of keys and values in a YAML file after its aliases are expanded. A few lines of
-#: nested aliases can stand for billions of values.
+#: Maximum number of keys and values after aliases are expanded: nested aliases can be billions.
 MAX_NODES = 10**6
-#: Default limits on the size of an experiment, which its key ``limits`` can replace: data sets and
-#: machines (each at most ``entries``), jobs, and grid points per machine.
+#: Default size limits of an experiment, which its key ``limits`` can replace.
 MAX_COUNTS = {"entries": 1000, "jobs": 100_000, "grid_points": 10_000}
 #: Maximum length of the other lists in a configuration, unless ``limits.entries`` is larger.
 MAX_LENGTH = 10_000

@@ -61,8 +61,7 @@ from mmbench.selection.metrics import check_selectable
 #: Batch systems on which jobs can run.
 Queue = Literal["slurm", "pbs", "sge", "lsf"]
 QUEUES = get_args(Queue)
-#: Pattern for the names of experiments, data sets and entries of ``machines``, and a description of
-#: the pattern in words.
+#: Pattern of names of experiments, data sets and entries of ``machines``, and the same in words.
 NAME_PATTERN = r"^[A-Za-z0-9][A-Za-z0-9_.-]*$"
 NAME_FORM = "letters, digits, '-', '_' and '.', beginning with a letter or digit"
 
@@ -87,8 +86,7 @@ class DatasetEntry(Strict):
     path: DataFile | None = None
     #: Number of a data set on OpenML.
     openml: Annotated[int, Field(ge=1)] | None = None
-    #: Number of a classification task on OpenML: a data set with a target, and with splits for the
-    #: split rule ``predefined``.
+    #: Number of a classification task on OpenML; its splits are the rule ``predefined``.
     openml_task: Annotated[int, Field(ge=1)] | None = None
     #: Number of a suite on OpenML, in place of its tasks.
     openml_suite: Annotated[int, Field(ge=1)] | None = None
@@ -387,8 +385,7 @@ class ParametersFrom(Strict):
     splits: Positive | None = None
 
 
-#: Further forms in a YAML file: a text in place of a mapping or of a list, and a list of names and
-#: entries in place of the mapping ``machines``.
+#: Further forms in YAML: text for a mapping or list, and a list in place of ``machines``.
 TEXT_TOO = Forms(({"type": "string"},), more=True)
 LIST_TOO = Forms(({"type": "array", "items": {"type": ["string", "object"]}},), more=True)
 

@@ -69,8 +69,7 @@ def _with_parents(jobs: list[Job], theirs: list[Job], splits: int | None) -> Ite
     """Yield each job with its parents: the jobs of another experiment, in the list `theirs`, whose
     selected parameters the job uses.
 
-    If `splits` is None, the parent is the job on the same split. Otherwise, the parents are the
-    jobs on the first `splits` splits.
+    They are on the same split or, if `splits` is given, on the first `splits` splits.
     """
     keys: dict[tuple, dict[tuple[int, ...], str]] = {}
     for job in theirs:

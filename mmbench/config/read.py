@@ -23,8 +23,7 @@ from mmbench.config.smoke import version_for
 from mmbench.errors import UserError
 
 KEY_PATH = re.compile(r"[^.\[\]]+(\.[^.\[\]]+|\[\d+\])*")
-#: Characters that are not valid YAML if they stand alone. If the value of the option ``--set`` is
-#: one of these characters (for example, a comma as decimal mark), the character is used as text.
+#: Characters that are no valid YAML alone: values of ``--set``, such as a decimal comma, are text.
 INDICATORS = frozenset(",|>&*!%@`?:-")
 
 
@@ -104,9 +103,8 @@ def _checked(content: Any, path: Path, overrides: Iterable[str] = ()) -> Config:
 def _plain(value: Any) -> Any:
     """Return a copy of a value in the types of a YAML file.
 
-    NumPy numbers and arrays, ranges and views become numbers and lists, paths become text, and
-    classes and functions their import paths. Mappings shared by anchors or merge keys are copied
-    separately.
+    Classes and functions become their import paths; mappings shared by anchors or merge keys are
+    copied separately.
     """
     if isinstance(value, Mapping):
         return {_plain(key): _plain(part) for key, part in value.items()}

@@ -120,8 +120,7 @@ def _parse_published(value: Any, info: ValidationInfo) -> tuple[PublishedRow, ..
 
 #: JSON Schema of a mapping with one key.
 ONE_KEY: dict[str, Any] = {"type": "object", "minProperties": 1, "maxProperties": 1}
-#: Type of ``max_train``: a number of training rows, a number of rows per class, or a sorted list of
-#: training sizes.
+#: Type of ``max_train``: number of training rows, rows per class, or a sorted list of sizes.
 MaxTrain = int | dict[str, int] | list[int] | None
 
 T = TypeVar("T")

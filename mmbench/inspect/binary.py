@@ -24,8 +24,7 @@ from mmbench.inspect.hyperplanes import dense
 from mmbench.inspect.losses import FACTORISED, LOSSES, Optimum, feasible, minimised, violation
 from mmbench.solvers.result import relative_gap
 
-#: The dual objective of a model is used as a lower bound if the violation of each dual constraint
-#: is at most DUAL_TOLERANCE times the largest penalty C_i.
+#: Largest violation of the dual constraints of a lower bound, relative to the largest penalty.
 DUAL_TOLERANCE = 1e-9
 
 
@@ -34,8 +33,7 @@ class Binary(NamedTuple):
 
     #: Labels of the negative class and of the positive class; a regression has one name.
     pair: tuple[Any, ...]
-    #: Kernel matrix, shape (n, n), for a model with dual variables. Training rows, shape (n, d),
-    #: for a model without dual variables.
+    #: Kernel matrix (n, n) of a model with dual variables, otherwise training rows (n, d).
     X: Any
     #: Labels y_i of the training rows, -1 or 1, or the targets of a regression. Shape (n,).
     y: NDArray
@@ -43,11 +41,9 @@ class Binary(NamedTuple):
     C: NDArray
     #: Decision values of the model at the training rows. Shape (n,).
     f: NDArray
-    #: Squared norm ``||w||^2`` of the model, plus the squared intercept if the intercept is
-    #: penalised.
+    #: ``||w||^2``, plus the squared intercept if it is penalised.
     square: float
-    #: Products a_i y_i of the model's dual variables and the labels, shape (n,). None for a model
-    #: without dual variables.
+    #: Dual variables times labels a_i y_i, shape (n,), if the model has dual variables.
     u: NDArray | None = None
     #: Whether the binary problem has an intercept without a penalty.
     free_intercept: bool = True
@@ -123,8 +119,8 @@ def _root(gram: NDArray) -> NDArray:
 def _by_svm(problem: Binary) -> Optimum:
     """Solve a binary problem with hinge loss by the SVM of mmbench.
 
-    Without an intercept, the rows -x_i with the labels -y_i are added, and the penalties are
-    halved. The mirrored problem has the optimal intercept 0, and therefore the same optimal w.
+    Without an intercept, the rows -x_i with labels -y_i are added, and penalties halved: the
+    optimal intercept is then 0.
     """
     from mmbench.machines import SVM
 

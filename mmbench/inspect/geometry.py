@@ -26,16 +26,13 @@ if TYPE_CHECKING:
 __all__ = ["dispersions", "enclosing_ball", "geometry", "margins", "rademacher_bounds"]
 __all__ += ["generalization_bounds", "worst_case"]
 
-#: Relative duality gap at which a minimisation over the simplex ends, and maximum number of
-#: interior-point iterations.
+#: Relative duality gap, and number of iterations, at which a minimisation over the simplex ends.
 GAP, MAX_ITERATIONS = 1e-10, 60
 
-#: Upper bound on the sum of ``||w||^2`` and the largest kernel value. Products of numbers above
-#: LARGEST may overflow.
+#: Upper bound on the sum of ``||w||^2`` and the largest kernel value; products may overflow.
 LARGEST = 1e100
 
-#: Tolerance for a negative ``||w||^2`` due to rounding errors, relative to
-#: ``max |K_ij| (sum |a_i|)^2`` for the kernel matrix K and the coefficients a.
+#: Tolerance for a negative ``||w||^2``, relative to ``max |K_ij| (sum |a_i|)^2``.
 ROUNDING = 1e-9
 
 #: Number of rows that are added to the working set of the enclosing ball per iteration.

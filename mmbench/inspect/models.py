@@ -25,25 +25,20 @@ from mmbench.kernels.matrix import PRECOMPUTED, is_given, is_semidefinite
 #: Maximum number of training rows for which a kernel matrix is computed.
 MAX_KERNEL_ROWS = 20_000
 
-#: During a training, the dual variables of a pair sum to 0. A warning is given if the sum exceeds
-#: BALANCE_TOLERANCE times the largest dual variable. Numbers in model files are rounded.
+#: Largest sum of a pair's dual variables, relative to the largest; model files have rounded ones.
 BALANCE_TOLERANCE = 1e-2
 
-#: Loss of each known model class, in mmbench, scikit-learn and compatible packages; "" if the model
-#: states its loss, or has the hinge loss. A SimpleNamespace is a model that `read_model` returns.
+#: Loss by model class; "" if the model states its loss or has the hinge loss.
 KNOWN = dict.fromkeys(["SVC", "NuSVC", "LinearSVC", "SGDClassifier", "SimpleNamespace"], "")
 KNOWN |= {"PairwiseClassifier": ""}
 KNOWN |= dict.fromkeys(["LogisticRegression", "LogisticRegressionCV"], "log_loss")
 RIDGE = ["Ridge", "RidgeCV", "RidgeClassifier", "RidgeClassifierCV"]
 KNOWN |= dict.fromkeys(RIDGE, "squared_error")
 
-#: Maximum relative difference between the stored and the recomputed objective of a machine of
-#: mmbench.
+#: Largest relative difference of the stored and the recomputed objective of a machine.
 OBJECTIVE_TOLERANCE = 1e-3
 
-#: Maximum difference between the decision values of a machine of mmbench before and after a new
-#: training, relative to the largest. The objective contains ``1/2 ||w||^2``, so weights differ by
-#: the order of the square root of a difference of objectives.
+#: The same for decisions after a new training: the objective has a quadratic term in w.
 DECISION_TOLERANCE = OBJECTIVE_TOLERANCE**0.5
 
 _REMEDY = "give the rows and labels of the training"

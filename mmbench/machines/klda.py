@@ -8,9 +8,9 @@ without a factor 1/n. The eta here is the parameter `eta` times ``tr(K)/n``. The
 
     a = (N_K + eta K)^-1 (m_+ - m_-),    N_K = sum_c K_c (I - 11'/n_c) K_c',   m_c = K_c 1 / n_c
 
-Class weights change only b: in N, they would shrink the scatter of the projected training rows of a
-class, but not of its new rows. The least squares SVM with C = 1/eta has N plus
-``(n+ n- / n) (m+ - m-)(m+ - m-)'``, so its w is a multiple of this w, and both use one solver.
+Class weights change only b: in N, they would shrink the scatter of training rows, not of new ones.
+The least squares SVM with C = 1/eta has N plus ``(n+ n- / n) (m+ - m-)(m+ - m-)'``, so its w is a
+multiple of this w, and both use one solver.
 
     Fit.route              condition                             cost per eta: n rows, d features
     Cholesky in features   linear kernel, two rows per feature   d^3 + n d

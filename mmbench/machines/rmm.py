@@ -14,13 +14,12 @@ paper, the bound is a variable t >= 1; (14) lets rows exceed it by tau_i, tau*_i
     min over w, b, t   1/2 ||w||^2 + C sum_i xi_i + D (t + nu/n sum_i (tau_i + tau*_i))      (14)
 
 The dual of (13) is (8) with B = 1, the constant D in the objective, and
-``sum_i (lambda_i + lambda*_i) <= D``; in (14), each also has the upper bound ``D nu / n``. Both
-minimise ``v(t) + D t``, where v(t) is the optimum of (8) for B = t. Its derivative
-``-sum_i (lambda_i + lambda*_i)`` is monotone and piecewise linear: a root search finds t.
+``sum_i (lambda_i + lambda*_i) <= D``; in (14), each also has the upper bound ``D nu / n``, or
+``D nu s_i / sum_j s_j`` with row weights. Both minimise ``v(t) + D t`` for the optimum v(t) of (8)
+with B = t, whose derivative ``-sum_i (lambda_i + lambda*_i)`` is monotone and piecewise linear.
 
-With row weights s_i, ``D nu s_i / sum_j s_j`` replaces ``D nu / n``. Rows without a label have
-alpha_i = 0 and no xi_i; they count for theta, and have the weight 1 in (14). SMO then solves (7),
-also with a linear kernel.
+Rows without a label have alpha_i = 0 and no xi_i; they count for theta, and have the weight 1 in
+(14). SMO then solves (7), also with a linear kernel.
 
     Fit.route        when                        cost
     as for the SVM   (7) with B >= theta         the SVM training

@@ -3,12 +3,8 @@
 In split j, d_j is the metric of the first minus the metric of the second machine on the same rows.
 Splits of a pool of rows share test rows and training rows; so a `Difference` counts each row of the
 pool once, and adds the variation over training sets. Formulas, and the test for each rule of the
-splits (`NEW_DRAWS`: the paired t-test): docs/tests_over_splits.md.
-
-References
-----------
-C. Nadeau, Y. Bengio: Inference for the generalization error. Machine Learning 52, 2003.
-J. W. Tukey: The problem of multiple comparisons. Princeton University, 1953.
+splits (`NEW_DRAWS`: the paired t-test), with Nadeau and Bengio, Machine Learning 52, 2003, and
+Tukey 1953: docs/tests_over_splits.md.
 """
 
 from __future__ import annotations

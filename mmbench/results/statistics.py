@@ -1,13 +1,7 @@
 """Statistical comparisons of classifiers with each other, and of measured with published values.
 
-The Bayesian test has the formulas of baycomp; the regression line is of the MMRM paper.
-
-References
-----------
-J. Demsar: Statistical comparisons of classifiers over multiple data sets. JMLR 7, 2006.
-A. Benavoli et al.: Time for a change: a tutorial for comparing multiple classifiers through
-Bayesian analysis. JMLR 18, 2017.
-S. Holm: A simple sequentially rejective multiple test procedure. Scand. J. Statistics 6, 1979.
+Ranks and tests over data sets: Demsar, JMLR 7, 2006. Bayesian test: Benavoli et al., JMLR 18, 2017,
+with the formulas of baycomp. Holm: Scand. J. Statistics 6, 1979. Regression line: MMRM paper.
 """
 
 from __future__ import annotations

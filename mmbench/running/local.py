@@ -3,9 +3,8 @@
 A worker runs `serve`, receives (function, arguments) and sends (kind, value). It leads a process
 group, so that one signal ends the worker and all processes that it has started.
 
-Other pools are not used: Loky 3.7 ends all tasks if one worker dies; a busy worker of Pebble 5.2
-survives its killed parent, and Ctrl-C interrupts its imports; a LocalCluster of dask.distributed
-starts ten times as slowly, and reports a dead worker after 7 s.
+Loky 3.7 ends all tasks if one worker dies; a busy worker of Pebble 5.2 survives its killed parent;
+a LocalCluster of dask.distributed starts ten times as slowly.
 """
 
 import importlib

@@ -18,8 +18,7 @@ from mmbench.errors import Status, memory_of
 from mmbench.solvers.clarabel_ import solve_conic
 from mmbench.solvers.result import Result, note_status
 
-#: Status for each exit flag of ECOS. ECOS adds 10 to the exit flag (10 in place of 0) if the
-#: solution meets only a looser tolerance.
+#: Status by exit flag of ECOS, which adds 10 if the solution meets only a looser tolerance.
 ECOS_STATUS = {
     0: Status.OPTIMAL,
     10: Status.INACCURATE,
@@ -81,8 +80,7 @@ class ConeSolution(Result):
 
     #: Shape (n,).
     x: NDArray
-    #: Multipliers y of ``A x = b``. At the optimum, ``c + A'y + G'z = 0`` with the multipliers z.
-    #: Shape (n_equalities,).
+    #: Multipliers of ``A x = b``: ``c + A'y + G'z = 0`` at the optimum; shape (n_equalities,).
     y: NDArray
     #: Multipliers z of ``h - G x in K``; the vector z is in the cone K as well. Shape (m,).
     z: NDArray

@@ -28,24 +28,19 @@ from mmbench.solvers.interior_point import HingeInteriorPoint
 from mmbench.solvers.rows import weighted_product
 from mmbench.solvers.svm_dual.qp import PiecewiseQP, PiecewiseSolution, free_part, gains, optimality
 
-#: Tolerances of the relative duality gap. After the interior-point method has run to a tolerance,
-#: the active set method is tried.
+#: Relative gaps at which the interior-point method stops, and the active set method is tried.
 GAP_TOLERANCES = (1e-7, 1e-10)
 
-#: Ratio of the largest initial multiplier of the interior-point method to the penalty C. The ratio
-#: is not small, since many optimal multipliers equal C if the classes overlap.
+#: Largest initial multiplier relative to C; many optimal multipliers are C if classes overlap.
 FIRST_BOX_SHARE = 0.25
 
-#: If all multipliers a are below ``LOST_SHARE * C``, the problem is solved again with the smaller
-#: penalty ``max(a) / FREE_SHARE``. The difference ``C - a`` then has a smaller rounding error.
+#: If all a are below ``LOST_SHARE * C``, C becomes ``max(a) / FREE_SHARE``: ``C - a`` lost digits.
 LOST_SHARE, FREE_SHARE = 1e-4, 0.1
 
-#: A dual variable u_i is rounded to a knot of its piecewise linear cost if the distance to the knot
-#: is at most ``ROUNDING_SHARE * min(C, max_j |u_j|)``.
+#: Distance to a knot, relative to ``min(C, max_j |u_j|)``, at which u_i is rounded to the knot.
 ROUNDING_SHARE = 2e-6
 
-#: Absolute tolerance of the optimality conditions, which compare the decision of row i with the
-#: slopes of the piecewise linear cost of u_i.
+#: Absolute tolerance of decisions, compared with the slopes of the cost of u_i.
 SLOPE_TOLERANCE = 1e-10
 
 #: Maximum number of solves in iterative refinement, including the first solve.
@@ -160,8 +155,8 @@ def _solved(
 def _feasible(dual: PiecewiseQP, end: Candidate, C: float | NDArray) -> Candidate:
     """Return the candidate with feasible dual variables u for which ``Z'u`` is close to w.
 
-    A dual variable near a knot of its cost is rounded to the knot. The other dual variables are
-    corrected by a least squares problem, which reduces ``||w - Z'u||``.
+    Dual variables near a knot of their cost are rounded to it, the others corrected by a least
+    squares problem.
     """
     rows, u, w = dual.gram, end.u, end.w
     near = ROUNDING_SHARE * np.minimum(C, float(np.abs(u).max()))
@@ -257,8 +252,8 @@ def _on_slopes(
 ) -> tuple[NDArray, NDArray, float] | None:
     """Return u, weights w and intercept b for which the decisions of the rows `part` are `slopes`.
 
-    The rows `part` are the free support vectors, and the argument `w` is ``Z'u`` for all other
-    rows. The sum of the returned dual variables u is `total`.
+    These are the free support vectors; `w` is ``Z'u`` of all other rows, and the returned u sum to
+    `total`.
     """
     # iterative refinement is necessary if norms of rows or dual variables are large; as a result, w
     # is more accurate than ``Z'u``

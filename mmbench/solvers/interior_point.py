@@ -28,28 +28,22 @@ from scipy.linalg import LinAlgError, lapack
 from mmbench.allowance import no_time_for, time_is_up
 from mmbench.solvers.rows import Rows, weighted_product
 
-#: BOUNDARY_SHARE is the maximum step length as a fraction of the distance to the boundary of the
-#: feasible set. A step that violates a nonlinear constraint is multiplied by BACKTRACK_FACTOR until
-#: the constraint is satisfied.
+#: Step as a share of the way to the boundary, and its factor if it violates a constraint.
 BOUNDARY_SHARE, BACKTRACK_FACTOR = 0.99, 0.8
 
-#: Lower bound on the initial complementarity products of the rows, relative to the largest initial
-#: complementarity product that a subclass adds.
+#: Least initial product of the rows, relative to the largest that a subclass adds.
 FIRST_PRODUCT_SHARE = 0.1
 
 #: Maximum absolute value of the initial decisions, as a fraction of the bound B.
 FIRST_DECISION_SHARE = 0.5
 
-#: A Newton step shorter than CENTRING_LENGTH is replaced by a centring step. The iterations end
-#: after a step shorter than SHORTEST_LENGTH.
+#: Newton steps shorter than this are replaced by centring; shorter steps end the iterations.
 CENTRING_LENGTH, SHORTEST_LENGTH = 0.1, 1e-8
 
-#: Ratios of the first penalty C in `solve_growing` to the largest initial multiplier, tried in
-#: turn. The smaller ratio is slower, but fails less often.
+#: First penalties of `solve_growing` by the largest initial multiplier; small ones seldom fail.
 LARGEST_FIRST_RATIOS = (1e6, 1e3)
 
-#: `solve_growing` tries the next ratio of LARGEST_FIRST_RATIOS if the iterations end with a
-#: relative gap above STALLED_GAP.
+#: Relative gap above which `solve_growing` tries the next of LARGEST_FIRST_RATIOS.
 STALLED_GAP = 1e-3
 
 #: If all multipliers are below ``FREE_SHARE * C``, the solution is the same for every larger C.
@@ -123,11 +117,9 @@ class HingeInteriorPoint:
 
     #: Names of the variables that must stay positive.
     positive: tuple[str, ...] = ("surplus", "slack", "a", "rest")
-    #: Tuples (name of a factor, name of the other factor, weight in the duality gap), one per
-    #: complementarity product.
+    #: (factor, other factor, weight in the duality gap) of each complementarity product.
     products: tuple[tuple[str, str, float], ...] = (("surplus", "a", 1.0), ("slack", "rest", 1.0))
-    #: Tuples (name of the multiplier, name of the slack, sign of the multiplier in the dual
-    #: variables u), one per bound on the decisions.
+    #: (multiplier, slack, sign of the multiplier in the dual variables) of each bound on decisions.
     bounds: tuple[tuple[str, str, float], ...] = ()
 
     def __init__(
@@ -237,16 +229,16 @@ class HingeInteriorPoint:
     def _system(self) -> tuple[NDArray | float, NDArray, NDArray]:
         """Return three blocks of the Newton matrix, without the terms of the training rows.
 
-        For the weights w and the unknowns e that a subclass adds, the blocks are (w, w), (w, e) and
-        (e, e). A diagonal block (w, w) may be returned as the vector of its diagonal, or a number.
+        The blocks are (w, w), as a vector or number if it is diagonal, (w, e) and (e, e), for the
+        weights w and the unknowns e that a subclass adds.
         """
         return 1.0, np.empty((self.Z.shape[1], 0)), np.empty((0, 0))
 
     def _sides(self, target: float, ahead: Values | None) -> tuple[NDArray, NDArray]:
         """Return the right-hand sides of the Newton system, without the terms of the training rows.
 
-        The first array is for w, and the second array is for the unknowns that a subclass adds. The
-        arguments are described in `_step`.
+        The first is for w, the second for the unknowns that a subclass adds; for the arguments see
+        `_step`.
         """
         return -self.miss, np.empty(0)
 

@@ -23,12 +23,10 @@ from mmbench.solvers.svm_dual.qp import PiecewiseQP, PiecewiseSolution
 #: Size of libsvm's kernel cache in megabytes.
 CACHE_MB = 500
 
-#: Maximum number of passes of liblinear over the rows. With the default of 1000 passes, liblinear
-#: does not reach the tolerance 1e-5 on many problems with a few hundred rows.
+#: With the default of 1000 passes, liblinear often misses the tolerance 1e-5 on few hundred rows.
 LIBLINEAR_PASSES = 100_000
 
-#: Maximum number of iterations of scikit-learn's copy of libsvm for at most 100,000 rows. For more
-#: rows, the maximum is 100 times the number of rows. libsvm-official has the same maximum.
+#: libsvm's limit of iterations up to 100,000 rows; above, 100 times the number of rows.
 LEAST_STEP_LIMIT = 10_000_000
 
 

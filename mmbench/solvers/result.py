@@ -52,8 +52,7 @@ class Result:
 
     #: Objective of the problem, recomputed from the solution.
     value: float
-    #: Bound on the optimal value, computed from a dual feasible point. In a minimisation the bound
-    #: is a lower bound; an unknown lower bound is minus infinity.
+    #: Bound from a dual feasible point: in a minimisation a lower bound, -inf if it is unknown.
     bound: float
     #: Largest violation of a constraint, recomputed from the solution.
     violation: float

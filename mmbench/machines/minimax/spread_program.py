@@ -8,8 +8,8 @@
     max   h'a + lambda   subject to   c - R'a - sum_j (zeta_j e_{s_j} + D_j z_j) - lambda q = 0,
     0 <= a <= p,  ||z_j|| <= zeta_j                   (dual)
 
-The first k entries of x are w, and x[s_j] is a class spread: one cone per spread, in the paper one
-per training row. The M4 has four programs in (w, b, sx, sy); s_i is the spread of row z_i's class:
+The first k entries of x are w, and x[s_j] is a class spread. In the paper there is one cone per
+training row. The M4 has four programs; s_i is the spread of row z_i's class:
 
     margin     min sx + sy + C sum xi     y_i (w'z_i + b) >= 1 - xi_i
     budget     min sum xi                 y_i (w'z_i + b) >= 1 - xi_i,         sx + sy = 2/rho
@@ -17,10 +17,9 @@ per training row. The M4 has four programs in (w, b, sx, sy); s_i is the spread 
     step       min t                      the constraints of "fixed rho" with xi_i = t for all i
 
 A margin rho is feasible without slack if and only if the minimum of "step" is at most 0. If the
-reduction removes points, there is one more constraint: ``w'(xm - ym) >= 2 - xi_m`` in "margin" and
-"budget", otherwise ``w'(xm - ym) >= rho (sx + sy) - xi_m``. ``solver="reference"`` solves one
-program per rho, as the paper: by bisection for the hard margin, and over the budget ``sx + sy``, in
-which the objective is convex, for the normalization "margin" ("mean": module `mean`).
+reduction removes points, ``w'(xm - ym) >= 2 - xi_m`` is added in "margin" and "budget", otherwise
+``w'(xm - ym) >= rho (sx + sy) - xi_m``. As the paper, ``solver="reference"`` solves one program per
+rho: by bisection, or over the budget ``sx + sy``, in which the objective of "margin" is convex.
 """
 
 from dataclasses import dataclass, replace

@@ -20,11 +20,10 @@ rate. With the diagonal matrices Theta of ``u/s`` and D of ``xi/(cost - lam) + z
 
     (D + A Theta A' + theta yy') dlam + y db = r + A Theta r_u + theta y r_b.
 
-`whole` does not square the condition number of A, as `reduced` does, whose solutions have no
-correct digits for smooth kernels and few features. `of_low_rank` takes ``A = P Q'`` from a pivoted
-Cholesky factor; ``P'D^{-1}P`` would lose digits, since the entries of D differ by many powers of
-ten. With ``D^{-1/2} [P, y] = U [R, g]`` and ``Theta^{1/2} Q = V S`` (QR), ``p = U'D^{1/2} dlam``
-and ``q = V'Theta^{-1/2} du`` satisfy
+`whole` does not square the condition number of A, which for smooth kernels and few features leaves
+`reduced` no correct digits. `of_low_rank` takes ``A = P Q'`` from a pivoted Cholesky factor;
+``P'D^{-1}P`` would lose digits. With ``D^{-1/2} [P, y] = U [R, g]`` and ``Theta^{1/2} Q = V S``
+(QR), ``p = U'D^{1/2} dlam`` and ``q = V'Theta^{-1/2} du`` satisfy
 
     p + R S'q + g db = U'D^{-1/2} r,    S R'p - q = V'Theta^{1/2} r_u,    g'p = r_b.
 """

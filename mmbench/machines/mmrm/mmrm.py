@@ -20,8 +20,7 @@ another C, or of an SVM.
 
 If "interior" fails, "whole" is tried, and vice versa, then "highs"; above 4000 rows not "highs",
 and "whole" only with a low rank. If all fail, the lowest objective and the highest bound are
-returned, always of the whole program. Times: `benchmarks/peers.py`, `benchmarks/routes.py` (low
-rank); statuses and gaps: `benchmarks/mmrm_grid.py`.
+returned. Times: `benchmarks/peers.py`, `benchmarks/routes.py`; gaps: `benchmarks/mmrm_grid.py`.
 """
 
 import time

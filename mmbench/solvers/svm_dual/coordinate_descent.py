@@ -14,11 +14,11 @@ finds. With the rows Z_F of the free support vectors, the slope of s is ``-e' K_
     sparse                                           20 to 100 passes over the rows
     dense, with small C or no stored Gram matrix     5 to 20 passes, and SMO on some hundred rows
 
-On dense rows, ``t/2 (sum_i u_i)^2`` with their mean squared norm t is added, which is zero at the
-solution. The intercept of a step is then ``b + t sum_i u_i``, nearly optimal after the first b, as
-in the method of multipliers. Once all conditions hold to twice the tolerance, SMO solves the
-problem in the free and the violating rows. The passes grow with C and the norms of the rows; after
-too many, `mmbench.machines.svm` continues with another solver. Times: `benchmarks/peers.py`.
+On dense rows, ``t/2 (sum_i u_i)^2`` with their mean squared norm t is added, as in the method of
+multipliers: the intercept of a step, ``b + t sum_i u_i``, is nearly optimal after the first b. Once
+all conditions hold to twice the tolerance, SMO solves the problem in the free and the violating
+rows. The passes grow with C and the norms of the rows; after too many, `mmbench.machines.svm`
+continues with another solver. Times: `benchmarks/peers.py`.
 """
 
 from dataclasses import dataclass

@@ -7,22 +7,19 @@
                          (`KernelMatrix`)                          changes
 
 A pairwise step adds t to the dual variable u_i and subtracts t from u_j. Row i has the largest
-rate of decrease, and row j the largest decrease for this i (Fan, Chen and Lin, JMLR 6, 2005,
-WSS 2). A step costs as much for the RMM as for the SVM: in its dual (8), only the sum u_i of the
-three variables per row is in the quadratic term.
+rate of decrease, row j the largest decrease for this i (Fan et al., JMLR 6, 2005, WSS 2).
 
 A Newton step changes all u_i inside a linear piece, for Gram matrices of low rank or quickly
-decreasing eigenvalues, on which a linear SVM with a large C may need millions of pairwise steps
-(without Newton steps, the RMM with the poly kernel on USPS takes 22 times as long). With the
-Cholesky factor L of the Gram matrix of these rows and the gradient g, the direction is
+decreasing eigenvalues: without it, the RMM with the poly kernel on USPS takes 22 times as long.
+With the Cholesky factor L of the Gram matrix of these rows and the gradient g, the direction is
 ``-L^-T p``, where p is the projection of ``L^-1 g`` orthogonal to ``L^-1 e`` (constant sum) and to
 ``L^-1 e_i`` for each u_i that has reached a knot; so a series of steps needs one factor.
 
 A working set has the support vectors (``u_i != 0``) and the rows with the largest violations, or
-only the latter if memory is short (Joachims 1999; convergence: Lin, IEEE Trans. Neural Networks
-12(6), 2001). It is complete if it has all support vectors and all rows that nearly violate; only
-then is it solved to the final tolerance. Kernel values may be float32: the rounding error of an
-update of ``Ku`` is proportional to the change of u, and a recomputation in float64 removes it.
+only the latter if memory is short (Joachims 1999; convergence: Lin 2001). It is complete if it has
+all support vectors and all rows that nearly violate; only then is it solved to the final tolerance.
+The rounding error of a float32 update of ``Ku`` is proportional to the change of u, and a
+recomputation in float64 removes it.
 
 `solve_to_gap` decreases the relative gap, to which a row contributes its violation times the slope
 of its loss, by a smaller KKT tolerance, then by the best factor of (w, b), then by slightly tighter

@@ -1,8 +1,8 @@
 """ROC curves of face verification, with one panel per data set and one curve per machine.
 
-Positive rows are pairs of images of one person. At each false positive rate, the true positive
-rates of the folds are averaged. The area under the curve has its mean and standard error over
-folds. A label states the number of folds if other machines have more.
+At each false positive rate, the true positive rates of the folds are averaged. A label states the
+area under the curve with its standard error over folds, and the number of folds if others have
+more.
 """
 
 from __future__ import annotations

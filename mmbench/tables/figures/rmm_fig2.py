@@ -1,8 +1,7 @@
 """Figure 2 of the RMM paper: training time of SVM and RMM over the number of training rows.
 
-CPU seconds of one thread: on the left, without the Gram matrix and, for the RMM, without the SVM
-that is trained first; on the right, with both, since the paper does not state what its times
-include. Legends state the exponent of n: the least-squares slope of (log n, log time).
+CPU seconds of one thread: on the left, without the Gram matrix and the SVM that is trained first;
+on the right, with both, since the paper does not state which. Legends state the exponent of n.
 """
 
 from __future__ import annotations

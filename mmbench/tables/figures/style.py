@@ -1,8 +1,7 @@
 """Style of all figures, and drawing functions that several figures use.
 
-Figures have the width of a column or page of a two-column paper, titles of 9 and text of 8 points.
-Machines differ in markers or dashes as well as in colours. Text in PDF files can be searched. Equal
-results give identical files.
+Figures have the width of a column or page of a two-column paper. Machines differ in markers or
+dashes as well as in colours. Text in PDF files can be searched. Equal results give identical files.
 """
 
 from __future__ import annotations

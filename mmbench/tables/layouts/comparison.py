@@ -1,9 +1,6 @@
 """Layout that compares the machines of any experiment: mean ranks, and significance tests.
 
-Over all data sets, the first machine is compared with every other by Wilcoxon's and the Bayesian
-signed-rank test, and the ranks by Nemenyi's critical difference. On each data set, the tests are
-the one of `mmbench.results.differences` and a Bayesian test with the same standard error. Holm's
-method adjusts the p-values of each block.
+docs/compare.md lists the tests. Holm's method adjusts the p-values of each block.
 """
 
 from __future__ import annotations

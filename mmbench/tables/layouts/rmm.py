@@ -1,9 +1,7 @@
 """Tables of the RMM paper: errors on digits, and the training times of figure 2 as a table.
 
-The paper reports single runs on digits. If the selection is repeated with several seeds, the table
-shows the run with the first seed and the mean over seeds. Times of the Gram matrix, of the SVM that
-is trained first, and of the RMM are separate. The last row is the exponent of n: the least-squares
-slope of (log n, log time).
+The paper reports single runs: with several seeds, the table shows the first and the mean. The last
+row of times is the exponent of n: the least-squares slope of (log n, log time).
 """
 
 from __future__ import annotations
