@@ -1,7 +1,7 @@
 """The decorators `compiled` and `compiled_inside`: `njit` of Numba with fixed options.
 
 The import of Numba fails if NUMBA_NUM_THREADS is not a positive integer, and cached functions need
-a writable folder with free space; both are corrected first. Without Numba, Python interprets.
+a writable folder with free space; both are corrected first.
 """
 
 import os

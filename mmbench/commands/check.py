@@ -1,7 +1,4 @@
-"""``mmbench check``: checks of certificates and of the use in a grid search, for any machine.
-
-scikit-learn's estimator checks test the interface.
-"""
+"""``mmbench check``: checks of certificates and of the use in a grid search, for any machine."""
 
 import warnings
 from collections.abc import Callable

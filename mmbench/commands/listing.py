@@ -1,7 +1,6 @@
 """``mmbench list``: machines, data sets, layouts, figures and experiments, with descriptions.
 
-Descriptions are first lines of docstrings: of a machine's class, or of the module of a plug-in's
-layout or figure. They are read from the source files, since importing all modules takes seconds.
+Docstrings are read from the source files, since importing all modules takes seconds.
 """
 
 from __future__ import annotations

@@ -1,7 +1,6 @@
 """Configurations of bundles: written so that they run on another computer, and read with care.
 
-A user's data files are no part of a bundle: it names them without folders, and they are read from
-the folder of the bundle. The rows of a published table are part of it.
+A user's data files are no part of a bundle, but read from its folder; published rows are a part.
 """
 
 from __future__ import annotations

@@ -1,7 +1,4 @@
-"""The jobs and the table cells of a configuration.
-
-A job may use the parameters that are selected in another job, its parent.
-"""
+"""The jobs and the table cells of a configuration."""
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence

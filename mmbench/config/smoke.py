@@ -1,6 +1,6 @@
 """The smoke version of an experiment: a run of about a minute, with the same data and machines.
 
-It has fewer splits, inner folds, grid points and training rows, and a results folder of its own.
+It has fewer splits, inner folds, grid points and rows, and a results folder of its own.
 """
 
 from collections.abc import Mapping

@@ -1,7 +1,4 @@
-"""Data sets: descriptions (cards), downloads, users' tables, splits and preprocessing.
-
-Modules are imported at the first use of their names, slow packages only when needed.
-"""
+"""Data sets: descriptions (cards), downloads, users' tables, splits and preprocessing."""
 
 from importlib import import_module
 from typing import TYPE_CHECKING, Any

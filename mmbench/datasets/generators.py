@@ -1,9 +1,8 @@
 """Generators of artificial data sets from a seed.
 
-Twonorm, ringnorm and waveform (Breiman 1984, 1996) have the same number of rows per class. The toy
-sets of the M4 paper (section V-A and table I) are two normal classes in the plane, in set III one
-of them a mixture of two; the diagonals of the printed matrices are variances. The paper shows one
-sample per set; here, each of many samples is a split.
+Twonorm, ringnorm and waveform (Breiman 1984, 1996) have the same number of rows per class. In the
+toy sets of the M4 paper (section V-A and table I), the diagonals of the printed matrices are
+variances. The paper shows one sample per set; here, each of many samples is a split.
 """
 
 from collections.abc import Callable, Sequence

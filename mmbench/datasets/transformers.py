@@ -1,8 +1,7 @@
 """Transformers of the preprocessing steps.
 
 Imported only when a pipeline is constructed, since scikit-learn takes a second. Functions are at
-module level, so that pipelines can be pickled. `PairPCA` and `pair_features` are symmetric in the
-two images of a row.
+module level, so that pipelines can be pickled.
 """
 
 from functools import partial

@@ -1,7 +1,7 @@
 """Evaluation of a fitted machine: test errors, certificates and calibrated probabilities.
 
-Probabilities are computed by scikit-learn's `CalibratedClassifierCV`: for each class against the
-rest, copies of the machine with the selected parameters give decision values on held-out rows.
+scikit-learn's `CalibratedClassifierCV` computes probabilities from decision values of copies of the
+machine on held-out rows.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """The identity of the code that made a record: version, commit, fingerprint and parameters.
 
-A fingerprint covers the module of the machine and all modules behind it in mmbench or the machine's
-package. The description of a parameter is an argument of a call, and changes the fingerprint.
+A fingerprint covers all modules behind a machine in mmbench or the machine's package. A parameter's
+description is an argument of a call, and changes the fingerprint.
 """
 
 from __future__ import annotations

@@ -1,7 +1,4 @@
-"""A job trains and tests one machine on one split of one data set.
-
-All its values can be written as JSON.
-"""
+"""A job trains and tests one machine on one split of one data set. Its values are JSON."""
 
 from __future__ import annotations
 

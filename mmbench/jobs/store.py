@@ -1,10 +1,9 @@
 """The results folder of an experiment: its configuration, its plan, and one record per job.
 
-``plan.json`` has the text of the configuration, and the table cells with the keys of their jobs;
-tables use only planned records. A record is KEY.json and, if the job has a result, KEY.npz; the
-JSON file is written last, with the hash of the arrays. Files are written under a temporary name and
-renamed; the record of a finished job is never overwritten. A folder may come from an untrusted
-source: links are not followed, and only regular files of a bounded size are read.
+Tables use only records with a key in ``plan.json``. A record is KEY.json and, if the job has a
+result, KEY.npz; the JSON file is written last, with the hash of the arrays. Files are written under
+a temporary name and renamed; the record of a finished job is never overwritten. A folder may come
+from an untrusted source: links are not followed, and only regular files of a bounded size are read.
 """
 
 from __future__ import annotations

@@ -1,7 +1,4 @@
-"""Trial fits of classifiers and transformers of other packages before an experiment is run.
-
-A fit to a few rows gives one message in place of a failure of every job.
-"""
+"""Trial fits of classifiers of other packages to a few rows, before an experiment is run."""
 
 import warnings
 from collections.abc import Iterator, Mapping, Sequence

@@ -1,8 +1,6 @@
 """The classifiers ("machines") as scikit-learn estimators, with one file or folder per classifier.
 
-`MACHINES` maps the name of each machine in YAML files to the path ``module:Class`` of its class.
-`ALIASES` contains names, most of them from papers, for machines with fixed parameter values. A
-machine's module is imported at its first use.
+A machine's module is imported at its first use.
 """
 
 from __future__ import annotations
@@ -34,6 +32,7 @@ if TYPE_CHECKING:
     from mmbench.machines.sigma_svm import SigmaSVM as SigmaSVM
     from mmbench.machines.svm import SVM as SVM
 
+#: Class by name in YAML files.
 MACHINES = {
     "svm": "mmbench.machines.svm:SVM",
     "rmm": "mmbench.machines.rmm:RMM",

@@ -1,7 +1,4 @@
-"""The feature columns of a table: a chain of steps decides how each column is read.
-
-The first step that accepts a column decides. `TableColumns` also converts the rows of new tables.
-"""
+"""The feature columns of a table: the first step of a chain that accepts a column decides."""
 
 from __future__ import annotations
 

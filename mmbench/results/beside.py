@@ -1,7 +1,7 @@
 """Results set side by side: machines of one experiment as columns of another experiment.
 
 A result belongs to a place of the host if its data set has the same content hash, and each of its
-splits the hash of a split of the host. Other places are left out, and a remark names them.
+splits the hash of a split of the host.
 """
 
 from __future__ import annotations

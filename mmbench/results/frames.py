@@ -1,6 +1,6 @@
 """The class `Results`: the frames of an experiment, from its records or from a reference folder.
 
-In this module, a `place` is stored as a `Key` with an empty machine.
+A `place` is stored as a `Key` with an empty machine.
 """
 
 from __future__ import annotations

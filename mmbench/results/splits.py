@@ -1,7 +1,4 @@
-"""The frame ``splits``: one row per record, with settings, metrics, certificates and versions.
-
-Columns of the kind ``json`` contain lists and mappings, in files as JSON.
-"""
+"""The frame ``splits``: one row per record, with settings, metrics, certificates and versions."""
 
 from __future__ import annotations
 

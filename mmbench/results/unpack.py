@@ -1,8 +1,8 @@
 """Unpack a bundle: a zip file with one folder per experiment (``mmbench export --bundle``).
 
-A bundle may come from a stranger. Only files with known names, directly in a folder of an
-experiment, are unpacked, into a temporary folder; links, names that leave their folder, and too
-large files are refused. Nothing in a bundle is imported or run.
+A bundle may come from a stranger: only files with known names, directly in a folder of an
+experiment, are unpacked, into a temporary folder; links and too large files are refused. Nothing is
+imported or run.
 """
 
 from __future__ import annotations

@@ -1,11 +1,9 @@
 """Run jobs on a Dask cluster, and train the pairs of classes of a large job on several workers.
 
 Each thread of a Dask worker runs one job at a time in a child process (`mmbench.running.local`), so
-a crash or a hanging solver fails one job only. Runs may share a cluster.
-
-The child process of a job with a pair of at least `LEAST_PAIR_ROWS` rows trains one pair at a time,
-and sends the rows of the others to Dask workers. An idle child process trains late pairs itself;
-therefore two jobs cannot block each other.
+a crash or a hanging solver fails one job only. Runs may share a cluster. In a large job, with a
+pair of `LEAST_PAIR_ROWS` rows, it sends the rows of other pairs to Dask workers, and trains late
+pairs itself if it is idle; therefore two jobs cannot block each other.
 """
 
 import gc

@@ -1,8 +1,7 @@
 """Upper bounds on the peak memory of a job, computed before the job computes a Gram matrix.
 
-A machine states the memory of a training (`bytes_needed`); the memory of a grid search follows from
-the kernel matrices in `mmbench.selection.views`. `_search_bytes` names the only case in which the
-bound is too low.
+They add `bytes_needed` of the machine and the kernel matrices of a grid search. `_search_bytes`
+names the only case in which the bound is too low.
 """
 
 from dataclasses import dataclass, replace

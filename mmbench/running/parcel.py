@@ -1,7 +1,4 @@
-"""Send the data files of a job to a computer that has no other access to the data.
-
-They are added to the local store of that computer.
-"""
+"""Send the data files of a job to the store of a computer that has no other access to the data."""
 
 import hashlib
 import os

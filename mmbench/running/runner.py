@@ -1,12 +1,10 @@
 """Run the jobs of an experiment and store their records.
 
-Only the process that calls `run` writes records. Ctrl-C stops the workers and keeps all records; a
-killed run loses only running jobs.
-
-A job is ready if its parents, whose selected parameters it inherits, have a result. Every table
-cell starts with one job, so that a table can be printed early. Then the ready job with the longest
-expected time starts first, counting the jobs that depend on it; unknown times precede all others.
-A running job occupies one slot per thread.
+Only the process that calls `run` writes records; a killed run loses only running jobs. A job is
+ready if its parents, whose selected parameters it inherits, have a result. Every table cell starts
+with one job, so that a table can be printed early. Then the ready job with the longest expected
+time starts first, counting the jobs that depend on it; unknown times precede all others. A running
+job occupies one slot per thread.
 """
 
 from __future__ import annotations

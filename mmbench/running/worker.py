@@ -1,7 +1,7 @@
 """Execute one job: all input is in the arguments, and all output in the returned record and arrays.
 
-CPU times are sums over all threads. In the stage ``warm_up``, which tables leave out, a process
-trains a machine on a tiny problem before its first job, to compile Numba code and import solvers.
+CPU times are sums over all threads. In the stage ``warm_up``, a process trains a machine on a tiny
+problem before its first job, to compile Numba code and import solvers.
 """
 
 from __future__ import annotations

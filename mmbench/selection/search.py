@@ -1,8 +1,4 @@
-"""Grid search that computes each kernel matrix only once and uses warm starts.
-
-One Gram matrix per kernel serves all folds and grid points; trainings that differ in C alone use
-warm starts.
-"""
+"""Grid search that computes each kernel matrix only once and uses warm starts along C."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field

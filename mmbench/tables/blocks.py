@@ -1,7 +1,4 @@
-"""Table blocks that several layouts share: accuracies, CPU times, confusion matrices, certificates.
-
-Most blocks have one row per place and one column per machine.
-"""
+"""Table blocks that several layouts share: accuracies, CPU times, confusions, certificates."""
 
 from __future__ import annotations
 

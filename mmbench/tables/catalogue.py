@@ -1,8 +1,8 @@
 """Find layouts and figures by name, in YAML files and in plug-ins.
 
-An entry has the fields of `Layout` or `Figure`; fields for functions have the form
-``module:function``. A plug-in's module has the function `layout` or `draw`, further fields as
-constants with their names in upper case, and the description as first line of its docstring.
+An entry has the fields of `Layout` or `Figure`; functions have the form ``module:function``. A
+plug-in's module has `layout` or `draw`, further fields as constants in upper case, and the
+description as first line of its docstring.
 """
 
 from collections.abc import Mapping

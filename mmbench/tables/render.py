@@ -1,8 +1,7 @@
 """Conversion of tables to Markdown and LaTeX, and of the frame ``cells`` to CSV.
 
-In LaTeX (template ``table.tex``), each block is a float with a caption and a label (``tab:NAME``,
-``tab:NAME-2``, ...). Wide blocks are shrunk to the text; long blocks and notes can continue on the
-next page.
+In LaTeX, each block is a float with the label ``tab:NAME``, ``tab:NAME-2``, ...; wide blocks are
+shrunk to the text, long blocks and notes can continue on the next page.
 """
 
 from __future__ import annotations

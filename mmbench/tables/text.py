@@ -1,7 +1,4 @@
-"""The words of tables: `Text`, blocks and whole tables, and numbers and kernels as text.
-
-No program reads a `Text`: its values come from the frames of an experiment, `mmbench.results`.
-"""
+"""The words of tables: `Text`, blocks and whole tables, and numbers and kernels as text."""
 
 from __future__ import annotations
 

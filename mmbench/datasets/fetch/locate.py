@@ -1,8 +1,7 @@
 """Search for the data of a card: first in the local store, then in a mirror, then in the sources.
 
-The store has verified files, which are never deleted; a mirror is a folder or URL with the same
-relative paths. A download gets its name if its hash is correct. Without a known hash, it is parsed,
-and its arrays are stored if they agree with the card.
+The store has verified files, which are never deleted; a mirror has the same relative paths. Without
+a known hash, a download is parsed, and its arrays are stored if they agree with the card.
 """
 
 import hashlib

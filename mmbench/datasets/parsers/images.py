@@ -1,9 +1,8 @@
 """Parsers of Labeled Faces in the Wild (LFW), and descriptors of its images.
 
-The descriptors of an image of 62 x 47 grey values are its ``pixels``, ``hog`` (Dalal and Triggs
-2005; L2-Hys; v stands for v/255) and ``lbp`` (Ojala et al. 2002, Ahonen et al. 2006), described in
-the cards. They are 8-bit integers, as in SIFT, which save memory, and are equal on all platforms
-except for values halfway between two integers.
+The descriptors ``pixels``, ``hog`` (Dalal and Triggs 2005; L2-Hys; v stands for v/255) and ``lbp``
+(Ojala et al. 2002, Ahonen et al. 2006) are described in the cards. They are 8-bit integers, equal
+on all platforms except for values halfway between two integers.
 """
 
 from collections.abc import Callable, Sequence

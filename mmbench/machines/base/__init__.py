@@ -1,7 +1,4 @@
-"""Base classes of the machines: parameters, one-vs-one training, certificates, search spaces.
-
-Each module of this package is imported when one of the module's names is first used.
-"""
+"""Base classes of the machines: parameters, one-vs-one training, certificates, search spaces."""
 
 from importlib import import_module
 from typing import TYPE_CHECKING, Any

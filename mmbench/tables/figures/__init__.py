@@ -1,7 +1,7 @@
 """Figures by name, from ``figures.yaml`` and from plug-ins.
 
-A plug-in's module defines `draw`, which writes a figure to a file and returns its numbers as text,
-and may define `MACHINE`, `EXPERIMENTS`, `FROM_TABLE` and `SIZED`: fields of `Figure`.
+A plug-in's module defines `draw`, which returns the figure's numbers as text, and may define
+`MACHINE`, `EXPERIMENTS`, `FROM_TABLE` and `SIZED`: fields of `Figure`.
 """
 
 from __future__ import annotations

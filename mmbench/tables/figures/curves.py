@@ -1,7 +1,6 @@
 """Accuracy and CPU time per training as functions of a parameter, with one curve per data set.
 
-For an experiment that contains one machine several times, with different values of the parameter,
-read from the splits. Dashed lines show a rival, a machine without this parameter.
+Machines of an experiment differ in this parameter. Dashed lines show a machine without it.
 """
 
 from __future__ import annotations

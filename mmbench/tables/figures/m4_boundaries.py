@@ -1,8 +1,7 @@
 """Figures 5 and 6 of the M4 paper: two-dimensional toy sets, and boundaries of machines.
 
-A panel shows the first of the draws on which most machines have results. Machines are trained again
-with the recorded parameters, and compared with the record by their decision values on the test
-rows. The Bayes classifier uses the true distributions.
+A panel shows the first draw on which most machines have results. Machines are trained again with
+the recorded parameters, and compared with the record by their decision values on the test rows.
 """
 
 from __future__ import annotations

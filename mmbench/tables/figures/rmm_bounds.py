@@ -1,7 +1,6 @@
 """Error rate of the RMM as a function of its bound, with one panel per data set.
 
-The axis is `B_fraction`, in which 1 is the SVM (dashed line). A star shows the RMM with a selected
-bound, at the median of the selected values.
+At `B_fraction` 1, the RMM is the SVM (dashed line). A star is at the median of the selected bounds.
 """
 
 from __future__ import annotations

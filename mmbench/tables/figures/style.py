@@ -1,7 +1,6 @@
 """Style of all figures, and drawing functions that several figures use.
 
-Figures have the width of a column or page of a two-column paper. Machines differ in markers or
-dashes as well as in colours. Text in PDF files can be searched. Equal results give identical files.
+Machines differ in markers or dashes as well as in colours. Equal results give identical files.
 """
 
 from __future__ import annotations

@@ -1,8 +1,7 @@
 """Table layouts by name, from ``layouts.yaml`` and from plug-ins.
 
-A plug-in's module defines `layout`, which returns the table of the `Results` of an experiment, and
-may define `PUBLISHED`, the name of the published table; `SIZED`, true if it can show several
-training sizes; and `ANY_METRIC`, true if it can show other metrics than the accuracy.
+A plug-in's module defines `layout`, and may define `PUBLISHED`, the name of the published table,
+and `SIZED` and `ANY_METRIC`: it can show several training sizes, and other metrics than accuracy.
 """
 
 from __future__ import annotations

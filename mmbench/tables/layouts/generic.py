@@ -1,8 +1,7 @@
 """Two layouts for any experiment: `generic` and `machines`.
 
-`generic` has one row per place and one column per machine, with the requested metrics, by default
-accuracies and published values. `machines`, for many machines on few data sets, has one block per
-place and one row per machine.
+`generic` has one row per place and one column per machine; `machines`, for many machines on few
+data sets, has one block per place and one row per machine.
 """
 
 from __future__ import annotations

@@ -1,7 +1,6 @@
 """The report of results as a static web site: an overview, and pages per experiment and table cell.
 
-Pages come from the templates in ``templates``, style sheet and script from ``assets``. plotly,
-which draws interactive pictures, is copied into the report, so that it can be read offline.
+plotly, which draws interactive pictures, is copied into the report, so that it can be read offline.
 """
 
 from collections.abc import Callable, Sequence

@@ -1,7 +1,6 @@
 """Interactive pictures of experiments and table cells, drawn by the library plotly.
 
-A machine has the same colour and marker in all pictures. ``assets/report.js`` adds what they share:
-colours of the page, positions of names, filled markers in the legend, line breaks in titles.
+A machine looks alike in all pictures. ``assets/report.js`` adds what all pictures share.
 """
 
 from collections.abc import Mapping, Sequence

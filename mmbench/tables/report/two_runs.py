@@ -1,7 +1,4 @@
-"""The page of the report that compares two runs of one experiment, or a run with its reference.
-
-Holm's method adjusts the p-values of all table cells for multiple tests.
-"""
+"""The page of the report that compares two runs of one experiment, or a run with its reference."""
 
 import difflib
 import math
