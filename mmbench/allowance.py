@@ -15,6 +15,8 @@ from functools import cache, partial
 from threading import Lock
 from typing import Any
 
+LOGGER = logging.getLogger("mmbench")
+
 #: Seconds between two progress messages of a training; see `time_is_up`.
 MESSAGE_SECONDS = 10.0
 
@@ -63,6 +65,8 @@ class Allowance:
     exceeded: bool = False
     #: Name of the training in progress messages; without a name, there are no messages.
     name: str = ""
+    #: What the computation does, in progress messages.
+    stage: str = "training"
     #: Time of the next progress message on the clock `time.monotonic`, in seconds.
     next_message: float = field(default_factory=lambda: time.monotonic() + MESSAGE_SECONDS)
 
@@ -125,11 +129,30 @@ def time_is_up(**state: float) -> bool:
     if allowance.name and now >= allowance.next_message:
         allowance.next_message = now + MESSAGE_SECONDS
         text = "".join(f", {name} {value:.3g}" for name, value in state.items())
-        logging.getLogger("mmbench").info("%s: training%s", allowance.name, text)
+        LOGGER.info("%s: %s%s", allowance.name, allowance.stage, text)
     if not allowance.exceeded and now < allowance.end:
         return False
     allowance.exceeded = True
     return True
+
+
+def begin_stage(text: str) -> None:
+    """Replace the word "training" in the progress messages of this computation."""
+    _current.get().stage = text
+
+
+@contextmanager
+def messages_to(say: Callable[[str], object]) -> Iterator[None]:
+    """Call `say` with each progress message of the trainings in a ``with`` block."""
+    handler, level = logging.Handler(), LOGGER.level
+    handler.emit = lambda record: say(record.getMessage())  # type: ignore[method-assign, assignment]
+    LOGGER.setLevel(logging.INFO)
+    LOGGER.addHandler(handler)
+    try:
+        yield
+    finally:
+        LOGGER.removeHandler(handler)
+        LOGGER.setLevel(level)
 
 
 #: Computations with fewer operations are never refused.

@@ -17,7 +17,8 @@ from mmbench.allowance import (
     time_left,
     within,
 )
-from mmbench.machines import MMRM
+from mmbench.machines import MMRM, SVM
+from mmbench.selection import SelectRef, select
 
 
 def test_without_an_allowance_nothing_ends():
@@ -48,6 +49,10 @@ def test_a_long_training_tells_its_state_every_few_seconds(caplog, monkeypatch):
         MMRM(solver="interior").fit(X[50:], y[50:])
     told = re.compile(r"MMRM on classes 1/2: training, iterations 3, gap 0\.\d+, violation \d+")
     assert any(map(told.match, caplog.messages))
+    caplog.clear()
+    with caplog.at_level("INFO", "mmbench"), within(Allowance(name="svm")):
+        select(SVM(), X[50:], y[50:], {"C": [1.0, 10.0]}, SelectRef(folds=5))
+    assert re.fullmatch("svm: selection, .* of 10 trainings of pairs done.*", caplog.messages[-1])
 
 
 def test_threads_have_the_allowance_of_their_caller():

@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import json
-import logging
 import os
-from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 from statistics import mean
 from typing import TYPE_CHECKING, Any
 
+from mmbench.allowance import messages_to
 from mmbench.commands.options import Say
 from mmbench.config.read import load_config
 from mmbench.errors import UserError, converted, did_you_mean, listed
@@ -129,7 +128,7 @@ def refit(
     with converted(str(results), ValueError):
         choice = middle([choice_of(record.selection) for record in records])
     fitted = make_machine(job, 1, job_seeds(job)["machine"], labels)
-    with logged(say):
+    with messages_to(say):
         own = fit_selected(fitted, job, choice, X, labels)
     table = [("table", FunctionTransformer(data.table.transform))] if data.table else []
     # a pipeline needs a scikit-learn estimator, which a `ForeignClassifier` stores as an attribute
@@ -139,21 +138,6 @@ def refit(
     model = Pipeline([*table, ("preprocess", steps), ("machine", last)])
     model.provenance_ = _provenance(records, fitted, own)
     return model
-
-
-@contextmanager
-def logged(say: Say) -> Iterator[None]:
-    """Call `say` with each message of the logger "mmbench", the progress of long trainings."""
-    logger, handler = logging.getLogger("mmbench"), logging.Handler()
-    handler.emit = lambda record: say(record.getMessage())  # type: ignore[method-assign, assignment]
-    level = logger.level
-    logger.setLevel(logging.INFO)
-    logger.addHandler(handler)
-    try:
-        yield
-    finally:
-        logger.removeHandler(handler)
-        logger.setLevel(level)
 
 
 def check_file(path: Path) -> None:

@@ -51,16 +51,34 @@ class LimitReached(WorkerDied):
         self.status, self.reached = status, reached
 
 
-#: Kinds of messages from a worker: the start, a stage, the result or the error of a task.
-STARTED, NOTE, RESULT, ERROR = "started", "note", "result", "error"
+#: Kinds of messages from a worker: the start, a stage, the progress, the result or the error of a
+#: task.
+STARTED, NOTE, PROGRESS, RESULT, ERROR = "started", "note", "progress", "result", "error"
 
 _connection: Connection | None = None
+_sending = threading.Lock()
+
+
+class Task(Future):
+    """The future of a task, with the last progress message of its worker."""
+
+    progress = ""
 
 
 def tell(note: Any) -> None:
     """Report the stage of the running task to the parent process; outside a worker, do nothing."""
+    _send((NOTE, note))
+
+
+def show(progress: str) -> None:
+    """Report the progress of the running task, from any thread; outside a worker, do nothing."""
+    _send((PROGRESS, progress))
+
+
+def _send(message: tuple[str, Any]) -> None:
     if _connection is not None:
-        _connection.send((NOTE, note))
+        with _sending:
+            _connection.send(message)
 
 
 def serve(descriptor: int, modules: Sequence[str], folders: Sequence[str] = ()) -> None:
@@ -229,14 +247,14 @@ class _Worker:
 
     def __init__(self, modules: tuple[str, ...]) -> None:
         self.modules, self.limits, self.cancelled = modules, NO_LIMITS, False
-        self.future: Future | None = None
+        self.future: Task | None = None
         self.process: Any = None  # a subprocess.Popen if the process has been started
 
     def start(self, function: Callable[..., Any], args: tuple, limits: Limits) -> Future:
         self.task, self.limits, self.sent_again = (function, args), limits, False
         self.cancelled, self.next_look = False, 0.0
         self._send()
-        self.future = Future()
+        self.future = Task()
         return self.future
 
     def _send(self) -> None:
@@ -303,6 +321,8 @@ class _Worker:
             self.begun, self.since = True, time.monotonic()
         elif kind == NOTE:
             self.note = value
+        elif kind == PROGRESS and self.future is not None:
+            self.future.progress = value
         return self._end(value, kind) if kind in (RESULT, ERROR) else None
 
     def _end(self, value: Any, kind: str = ERROR) -> Future:

@@ -29,11 +29,15 @@ class Lines:
         rest = "" if left is None or self._count == self._total else f", {duration(left)} left"
         self.say(f"[{self._count}/{self._total}] {describe(job)}: {outcome(record)}{rest}")
 
-    def running(self, job: Job, seconds: float, left: float | None) -> None:
-        """Print a job that has run for a long time, and again if this time has doubled."""
+    def running(self, job: Job, seconds: float, left: float | None, inside: str = "") -> None:
+        """Print a job that has run for a long time, and again if this time has doubled.
+
+        `inside` is the last progress message of the job.
+        """
         if seconds >= self._next.get(job.key, LONG_SECONDS):
             self._next = {job.key: 2 * seconds}
-            self.say(f"{describe(job)}: still running after {duration(seconds)}")
+            told = f" ({inside})" if inside else ""
+            self.say(f"{describe(job)}: still running after {duration(seconds)}{told}")
 
     def say(self, line: str) -> None:
         """Print a line; if it cannot be written, for example to a full disk, the run continues."""
@@ -61,11 +65,12 @@ class Bar(Lines):
         self._bar.update()
         self._bar.set_postfix_str("" if left is None else f"{duration(left)} left")
 
-    def running(self, job: Job, seconds: float, left: float | None) -> None:
+    def running(self, job: Job, seconds: float, left: float | None, inside: str = "") -> None:
         """Redraw the bar with the remaining time, and with a job that has run for a long time."""
         parts = [] if left is None else [f"{duration(left)} left"]
         if seconds >= LONG_SECONDS:
-            parts.append(f"{describe(job)}: running for {duration(seconds)}")
+            told = f" ({inside})" if inside else ""
+            parts.append(f"{describe(job)}: running for {duration(seconds)}{told}")
         self._bar.set_postfix_str("; ".join(parts))
 
     def say(self, line: str) -> None:

@@ -367,9 +367,10 @@ class Run:
             for future in self.executor.wait(TICK_SECONDS):
                 self._end(future)
         if self.tasks:
-            first = next(iter(self.tasks.values()))  # tasks are in the order of their starts
+            task, first = next(iter(self.tasks.items()))  # tasks are in the order of their starts
             left = self.time_left.seconds(self.executor.slots)
-            self.progress.running(first.job, time.monotonic() - first.since, left)
+            seconds, inside = time.monotonic() - first.since, getattr(task, "progress", "")
+            self.progress.running(first.job, seconds, left, inside)
 
     def _end(self, future: Future) -> None:
         """Store the record of an ended task.

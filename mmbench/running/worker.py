@@ -14,14 +14,14 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from mmbench.allowance import OutOfTime, allowed, time_is_up, within
+from mmbench.allowance import OutOfTime, allowed, messages_to, time_is_up, within
 from mmbench.errors import BeyondLimit, NotEnoughMemory, Status, UserError, worst
 from mmbench.jobs.clock import Clock, timestamp
 from mmbench.jobs.job import Job
 from mmbench.jobs.limits import NO_LIMITS, Limits
 from mmbench.jobs.record import Content, new_record
 from mmbench.running.environment import environment, thread_pools
-from mmbench.running.local import LimitReached, tell
+from mmbench.running.local import LimitReached, show, tell
 from mmbench.running.parcel import MissingData, at_hand
 from mmbench.running.progress import duration, readable
 
@@ -113,7 +113,9 @@ def execute(job: Job, context: Context) -> tuple[Content, Arrays]:
     arrays: Arrays = {}
     limits, started, since = context.limits, timestamp(), time.monotonic()
     try:
-        with thread_pools().limit(limits=1), within(allowed(limits.time, limits.memory)):
+        own = allowed(limits.time, limits.memory)
+        own.name = job.column
+        with thread_pools().limit(limits=1), within(own), messages_to(show):
             status, content, arrays = _run(job, context, clock)
     except MissingData:
         raise

@@ -16,7 +16,7 @@ from sklearn.model_selection import (
     TimeSeriesSplit,
 )
 
-from mmbench.allowance import OutOfTime, time_is_up
+from mmbench.allowance import OutOfTime, begin_stage, time_is_up
 from mmbench.machines.base.search_space import SelectRef
 from mmbench.machines.base.voting import class_pairs, encode_labels
 
@@ -98,6 +98,7 @@ class SearchRows:
         n_splits = (how.folds or 1) * (1 if cut.ordered or self._on_rest else how.repeats)
         self._planned = n_points * n_splits * len(self.pairs)  # Planned number of binary trainings.
         self._done: list[int] = []  # Numbers of completed trainings, one per call of `count`.
+        self._show()
 
     def _set_rows(self, X: NDArray) -> None:
         # gamma="scale" is computed from `X_train`, as in the final training after the search
@@ -124,8 +125,13 @@ class SearchRows:
     def count(self, n_trainings: int) -> None:
         """Count completed binary trainings; raise OutOfTime if the time limit is reached."""
         self._done.append(n_trainings)
+        self._show()
         if time_is_up():
             raise OutOfTime(sum(self._done), self._planned)
+
+    def _show(self) -> None:
+        """Set the progress messages to the number of completed trainings."""
+        begin_stage(f"selection, {sum(self._done)} of {self._planned} trainings of pairs done")
 
     def splits(self, rows: NDArray) -> Splits:
         """Return the inner splits of the rows with the indices `rows`, as positions in `rows`."""

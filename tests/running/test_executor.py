@@ -13,7 +13,7 @@ import pytest
 from helpers.serial_executor import SerialExecutor
 
 from mmbench.errors import UserError
-from mmbench.running.local import LocalExecutor, WorkerDied
+from mmbench.running.local import LocalExecutor, WorkerDied, show
 
 
 def drain(executor, count, timeout=60):
@@ -36,6 +36,12 @@ def test_results_and_exceptions_come_back(local):
     assert set(drain(local, 2)) == {good, bad}
     assert good.result() == 1024
     assert isinstance(bad.exception(), ValueError)
+
+
+def test_a_task_shows_its_progress(local):
+    task = local.submit(show, "gap 0.1")
+    drain(local, 1)
+    assert task.progress == "gap 0.1"
 
 
 def test_a_process_serves_task_after_task(local):

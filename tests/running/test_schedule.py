@@ -242,13 +242,14 @@ def test_without_a_terminal_each_job_is_a_line(jobs):
     stream = io.StringIO()
     progress = progress_for(2, stream)
     assert isinstance(progress, Lines)
-    for seconds in (19, 21, 41, 43, 85):
-        progress.running(jobs[0], seconds, None)
+    for seconds, gap in (19, ""), (21, ""), (41, ""), (43, "gap 0.1"), (85, ""):
+        progress.running(jobs[0], seconds, None, gap)
     progress.finished(jobs[0], done(jobs[0]), 75)
     progress.finished(jobs[1], new_record(jobs[1], Status.FAILED, "out of luck"), 0)
     assert stream.getvalue().splitlines() == [
         "2 jobs to run",
-        *(f"wine, split 1.1, svm rbf: still running after {time}" for time in ("21 s", "43 s")),
+        "wine, split 1.1, svm rbf: still running after 21 s",
+        "wine, split 1.1, svm rbf: still running after 43 s (gap 0.1)",
         "[1/2] wine, split 1.1, svm rbf: 97.50 % correct, 1.0 s, 1 min 15 s left",
         "[2/2] wine, split 1.1, svm rbf: failed: out of luck",
     ]
@@ -269,11 +270,13 @@ def test_a_terminal_shows_a_bar(jobs):
 
     stream = Terminal()
     bar = progress_for(2, stream)
-    bar.running(jobs[0], 40, 90)
+    bar.running(jobs[0], 40, 90, "gap 0.1")
     bar.finished(jobs[0], done(jobs[0]), 75)
     bar.finished(jobs[1], new_record(jobs[1], Status.FAILED, "out of luck"), None)
     bar.close()
-    assert "1 min 30 s left; wine, split 1.1, svm rbf: running for 40 s" in stream.getvalue()
+    assert (
+        "1 min 30 s left; wine, split 1.1, svm rbf: running for 40 s (gap 0.1)" in stream.getvalue()
+    )
     assert "1/2 jobs" in stream.getvalue()
     assert "1 min 15 s left" in stream.getvalue()
     assert "wine, split 1.1, svm rbf: failed: out of luck" in stream.getvalue()
