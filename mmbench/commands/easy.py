@@ -6,6 +6,7 @@ import re
 import shlex
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
+from contextlib import suppress
 from hashlib import sha256
 from pathlib import Path
 from statistics import mean, stdev
@@ -29,6 +30,7 @@ if TYPE_CHECKING:
     from mmbench.commands.outputs import TableText
     from mmbench.config.model import Config
     from mmbench.datasets import Dataset
+    from mmbench.results.frames import Results
 
 __all__ = ["Comparison", "easy"]
 
@@ -180,21 +182,16 @@ def by_metric(metric: str) -> list[str]:
 
 
 def findings(folder: Path) -> Iterator[str]:
-    """Yield what a table does not show: classes that no machine recognises, and the use of rows."""
+    """Yield what a table does not show: unrecognised classes, and the use of rows."""
     from mmbench.results.folder import read_results
 
     (found,) = read_results([folder])
-    hits: Counter[str] = Counter()
+    yield from unrecognised(found)
     accuracies: dict[str, list[float]] = {}
     sizes: dict[str, int] = {}
     for key in found.by_cell:
         accuracies[key.machine] = [row.accuracy_pct for row in found.counted(key)]
         sizes[key.machine] = max((row.n_train for row in found.counted(key)), default=0)
-        matrix = found.confusion(key)
-        for k, (label, row) in enumerate(matrix.items()):
-            hits[label] += row[k] if key.machine != "majority" else 0
-    if lost := [label for label, n in hits.items() if not n]:
-        yield f"no machine recognises class {listed(lost)}; try --metric balanced_accuracy"
     more, few = (accuracies.get(name, []) for name in ("svm", QUARTER))
     if len(more) == len(few) > 1:
         gains = [a - b for a, b in zip(more, few, strict=True)]
@@ -204,6 +201,36 @@ def findings(folder: Path) -> Iterator[str]:
             f"SVM with {sizes[QUARTER]} and with {sizes['svm']} rows: {mean(few):.1f} and "
             f"{mean(more):.1f} % correct; {words} (--set machines.svm.max_train=N)"
         )
+
+
+def unrecognised(found: Results) -> Iterator[str]:
+    """Yield the classes of which no row is classified correctly, by any or by the best machine."""
+    from mmbench.commands.refit import records_of
+
+    hits: dict[str, dict[str, float]] = {}  # share of correct rows by machine and class
+    for key in found.by_cell:
+        rows = enumerate(found.confusion(key).items())
+        hits[key.machine] = {label: row[k] / max(1, sum(row)) for k, (label, row) in rows}
+    majority = hits.pop("majority", {})
+    classes = [*next(iter(hits.values()), majority)]
+    advice = "; try --metric balanced_accuracy"
+    if lost := [c for c in classes if not any(shares.get(c) for shares in hits.values())]:
+        yield f"no machine recognises class {listed(lost)}{advice}"
+    first = next(iter(found.plan.metrics), "accuracy")
+    with suppress(UserError):  # no machine has a finished record without failed fits
+        best = records_of(found.folder)[0].job.column
+        for label in classes:
+            able = {name: mean(s.values()) for name, s in hits.items() if s.get(label)}
+            if not able or hits.get(best, majority).get(label):
+                continue
+            other = max(able, key=lambda name: able[name])
+            yield (
+                f"{found.label(best)} has the best {first.replace('_', ' ')}, and is the machine "
+                f"of --save, but recognises no row of class {label}; {found.label(other)} "
+                f"recognises {100 * hits[other][label]:.0f} %"
+                + advice
+                * (first != "balanced_accuracy")
+            )
 
 
 def config_for(path: Path, target: Any, overrides: Iterable[str], every: bool, say: Say) -> Config:

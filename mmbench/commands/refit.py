@@ -108,7 +108,7 @@ def refit(
 
     if calibrate not in (None, "sigmoid", "isotonic"):
         raise UserError(f"calibrate {calibrate!r}: must be 'sigmoid' or 'isotonic'")
-    records = _records(Path(results), machine, dataset, kernel)
+    records = records_of(Path(results), machine, dataset, kernel)
     job = records[0].job
     with suppress(UserError, KeyError):  # the user's data file may have moved since the run
         entry = {e.label: e for e in load_config(Path(results) / CONFIG).datasets}[job.dataset.name]
@@ -158,8 +158,11 @@ def write(model: Pipeline, path: Path) -> None:
         write_output(path.with_suffix(".json"), lambda file: file.write(text.encode()))
 
 
-def _records(
-    folder: Path, machine: str | None, dataset: str | None, kernel: str | None
+def records_of(
+    folder: Path,
+    machine: str | None = None,
+    dataset: str | None = None,
+    kernel: str | None = None,
 ) -> list[Record]:
     """Return the finished records of one machine, data set and kernel, without failed trainings.
 

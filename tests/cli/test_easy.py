@@ -175,6 +175,12 @@ STRANGE = {
         ["--set=machines={nb: {estimator: sklearn.naive_bayes.GaussianNB, label: LDA}}"],
         "no machine recognises class x; try --metric balanced_accuracy",
     ),
+    "a class that only another machine predicts": (
+        ["x", *["y"] * 11] * 10,
+        ["--set=machines={svm: {params: {C: 1}}, lda: {params: {ridge: 0.1}}}"],
+        "SVM has the best accuracy, and is the machine of --save, but recognises no row of class x;"
+        " LDA recognises ",
+    ),
     "no label": ([*COMMON, "", ""], [], "2 rows without 'kind' are left out"),
     "a rare class of many rows": (
         ["x", "y"] * 500 + ["z"] * 5,
