@@ -498,5 +498,5 @@ def _explained(found: Mapping[Key, Sequence[Difference]], bold: bool, worse: boo
         BEST_IS_BOLD,
         *([sign] if worse else []),
         f"Difference from the best that would be found with probability {POWER:g}: "
-        f"{' to '.join(ends)} by data set{more}.",
+        f"{' to '.join(ends)}{' by data set' * (len(ends) > 1)}{more}.",
     ]
