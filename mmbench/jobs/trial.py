@@ -1,4 +1,4 @@
-"""Trial fits of classifiers of other packages to a few rows, before an experiment is run."""
+"""Trial fits of classifiers and transformers of other packages before an experiment is run."""
 
 import warnings
 from collections.abc import Iterator, Mapping, Sequence

@@ -10,10 +10,11 @@ covariance S of ``z_i = y_i phi(x_i)``, and ``M = I + 4 lambda_1 S``, the dual p
     max over beta   sum_i beta_i - 1/2 v'Hv   subject to  0 <= beta_i <= C                   (D)
     H_ij = z_i' M^-1 z_j,   v_i = beta_i + lambda_2 / n,   w = M^-1 sum_i v_i z_i
 
-``lambda_2 / n`` is weighted as row i. (D) is the dual of an SVM without bias on ``M^(-1/2) z_i``,
-with the constant ``lambda_2 zbar' M^-1 z_i`` in the decision of row i; `Fit.route` is its
-algorithm. Two rows of zeros with labels 1 and -1, and the sum of all penalties, take up the sum of
-the dual variables, which an SVM requires to be zero. One eigendecomposition of S serves the grid.
+With row weights, ``lambda_2 s_i / sum_j s_j`` replaces ``lambda_2 / n``. (D) is the dual of an SVM
+without bias on ``M^(-1/2) z_i``, with the constant ``lambda_2 zbar' M^-1 z_i`` in the decision of
+row i; `Fit.route` is its algorithm. Two rows of zeros with labels 1 and -1, and the sum of all
+penalties as their penalty, take up the sum of the dual variables, which an SVM requires to be zero.
+One eigendecomposition of S serves the grid.
 
     Fit.route                      when, for n rows, k coordinates        cost
     active set, interior point     k < n, and k <= 64 or n >= 4 k         n k^2 per iteration

@@ -10,8 +10,8 @@ and dual variables a, the systems (36), (37) and its dual are
     (I/C + G) a + 1 b = y,                  1'a = 0,          w = Phi'a
 
 where ``reading="gram"`` (LS-SVM) has the feature map of the kernel, G = K, and "empirical" (EMAMC)
-has ``phi(x) = (k(x, x_1), ..., k(x, x_M))'`` as printed in (32), G = K K'. Row weights s_i become
-``diag(1/(C s))`` for I/C and, in (32), ``sqrt(s_m) k(x, x_m)``.
+has ``phi(x) = (k(x, x_1), ..., k(x, x_M))'`` as printed in (32), G = K K'. Row weights s replace
+I/C by ``diag(1/(C s))`` and, in (32), ``k(x, x_m)`` by ``sqrt(s_m) k(x, x_m)``.
 
     Fit.route              condition                              cost per C: n rows, d features
     Cholesky in features   linear, two rows per feature           d^3 + n d

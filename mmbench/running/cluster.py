@@ -1,9 +1,9 @@
 """Run jobs on a Dask cluster, and train the pairs of classes of a large job on several workers.
 
 Each thread of a Dask worker runs one job at a time in a child process (`mmbench.running.local`), so
-a crash or a hanging solver fails one job only. Runs may share a cluster. In a large job, with a
-pair of `LEAST_PAIR_ROWS` rows, it sends the rows of other pairs to Dask workers, and trains late
-pairs itself if it is idle; therefore two jobs cannot block each other.
+a crash or a hanging solver fails one job only. Runs may share a cluster. If a pair has at least
+`LEAST_PAIR_ROWS` rows, the child process sends the rows of other pairs to Dask workers, and trains
+late pairs itself if it is idle; therefore two jobs cannot block each other.
 """
 
 import gc

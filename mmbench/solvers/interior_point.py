@@ -37,10 +37,10 @@ FIRST_PRODUCT_SHARE = 0.1
 #: Maximum absolute value of the initial decisions, as a fraction of the bound B.
 FIRST_DECISION_SHARE = 0.5
 
-#: Newton steps shorter than this are replaced by centring; shorter steps end the iterations.
+#: A shorter Newton step is replaced by a centring step, or ends the iterations.
 CENTRING_LENGTH, SHORTEST_LENGTH = 0.1, 1e-8
 
-#: First penalties of `solve_growing` by the largest initial multiplier; small ones seldom fail.
+#: Ratios of `solve_growing`'s first C to the largest initial multiplier; the smaller fails less.
 LARGEST_FIRST_RATIOS = (1e6, 1e3)
 
 #: Relative gap above which `solve_growing` tries the next of LARGEST_FIRST_RATIOS.
