@@ -8,10 +8,11 @@ of the singular values of V.
 with the penalty ``C' = C ||v(C')|| / sqrt(2)``, found by secant steps in a bracket; if there is no
 such C', w = 0 is optimal.
 
-`solve_pairs`: the alternating direction method of multipliers (ADMM; Boyd et al. 2011) minimises
-the slack term over U and the norm over V, subject to ``U = V`` with the multipliers D. A column of
-U is an SVM with a quadratic penalty on the distance to ``V - D``; V shrinks the singular values of
-``U + D``. Alternating between M and W takes hundreds of times as long to the same gap.
+`solve_pairs`: the alternating direction method of multipliers (ADMM; Boyd et al., Foundations and
+Trends in Machine Learning 3(1), 2011) minimises the slack term over U and the norm over V, subject
+to ``U = V`` with the multipliers D. A column of U is an SVM with a quadratic penalty on the
+distance to ``V - D``; V shrinks the singular values of ``U + D``. Alternating between M and W takes
+hundreds of times as long to the same gap.
 """
 
 from __future__ import annotations

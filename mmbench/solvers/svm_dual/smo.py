@@ -16,10 +16,10 @@ With the Cholesky factor L of the Gram matrix of these rows and the gradient g, 
 ``L^-1 e_i`` for each u_i that has reached a knot; so a series of steps needs one factor.
 
 A working set has the support vectors (``u_i != 0``) and the rows with the largest violations, or
-only the latter if memory is short (Joachims 1999; convergence: Lin 2001). It is complete if it has
-all support vectors and all rows that nearly violate; only then is it solved to the final tolerance.
-The rounding error of a float32 update of ``Ku`` is proportional to the change of u, and a
-recomputation in float64 removes it.
+only the latter if memory is short (Joachims: Advances in Kernel Methods, 1999; convergence: Lin,
+IEEE Trans. Neural Networks 12(6), 2001). It is complete if it has all support vectors and all rows
+that nearly violate; only then is it solved to the final tolerance. The rounding error of a float32
+update of ``Ku`` is proportional to the change of u, and a recomputation in float64 removes it.
 
 `solve_to_gap` decreases the relative gap, to which a row contributes its violation times the slope
 of its loss, by a smaller KKT tolerance, then by the best factor of (w, b), then by slightly tighter
