@@ -65,7 +65,7 @@ class Allowance:
     exceeded: bool = False
     #: Name of the training in progress messages; without a name, there are no messages.
     name: str = ""
-    #: What the computation does, in progress messages.
+    #: Step of the computation that progress messages name.
     stage: str = "training"
     #: Time of the next progress message on the clock `time.monotonic`, in seconds.
     next_message: float = field(default_factory=lambda: time.monotonic() + MESSAGE_SECONDS)
