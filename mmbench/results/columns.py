@@ -49,12 +49,18 @@ def typed(frame: str, table: pd.DataFrame) -> pd.DataFrame:
     others = [name for name in table if name not in kinds]
     made = dict[Any, Any]()
     for name, kind in kinds.items():
-        given = table[name] if name in table else pd.Series(None, table.index, object)
-        if kind in ("text", "json"):
-            made[name] = given.astype(object).where(given.notna(), "")
+        missing, empty = None, "" if kind in ("text", "json") else None
+        if name in table:
+            given = table[name]
+            missing = given.isna() if empty == "" else given.isna() | (given == "")
+        if missing is None or missing.all():  # as of most columns of an old table
+            made[name] = pd.Series(empty, table.index, DTYPES[kind])  # type: ignore[call-overload]
+        elif empty == "":
+            known = given.astype(object)
+            made[name] = known.where(~missing, "") if missing.any() else known
         else:
             if not pd.api.types.is_numeric_dtype(given):  # texts of a CSV file
-                known = given.astype(object).where(given.notna() & (given != ""), None)
+                known = given.astype(object).where(~missing, None)
                 truth = known.map({"True": True, "False": False, True: True, False: False})
                 given = truth if kind == "flag" else pd.to_numeric(known)
             made[name] = given.astype(DTYPES[kind])  # type: ignore[call-overload]
