@@ -126,8 +126,9 @@ def swapped(results: Results) -> Results:
         for first, second in zip(keys[::2], keys[1::2], strict=False):
             turn |= {first: second, second: first}
     splits = results.splits[results.splits.key.isin(list(turn))]
-    keys = splits.key.map(turn)
-    splits = splits.assign(key=keys, machine=[key.machine for key in keys])
+    keys = [turn[key] for key in splits.key]
+    machines = [key.machine for key in keys]
+    splits = splits.assign(key=pd.Series(keys, splits.index, object), machine=machines)
     cells = results.cells[results.cells.key.isin(list(turn))]
     return renewed(replace(results, stored=cells), splits)
 
