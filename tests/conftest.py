@@ -6,14 +6,17 @@ import os
 import subprocess
 import sys
 from collections.abc import Iterator
-from functools import partial
+from functools import cache, partial
 from pathlib import Path
 
+import pandas as pd
 import pytest
 from helpers.serial_executor import no_processes
 from hypothesis import Phase, settings
 
 from mmbench.datasets import load_dataset
+from mmbench.resources import REFERENCE
+from mmbench.results import folder as results_folder
 
 # Processes of the tests share compiled modules, as they share what Numba compiles.
 os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
@@ -64,6 +67,24 @@ def real_data(mirror, tmp_path_factory):
     """Return a function that loads a data set of the mirror by the name of its card."""
     store = tmp_path_factory.mktemp("store")
     return partial(load_dataset, store=store, mirror=mirror, allow_network=False)
+
+
+@pytest.fixture(scope="session", autouse=True)
+def reference_tables_are_read_once() -> Iterator[None]:
+    """Keep the frames of the reference tables: many tests read them, each for up to a second."""
+    read = results_folder._read_frame
+    kept = cache(read)
+
+    def copied(frame: str, path: Path, needed: tuple[str, ...]) -> pd.DataFrame:
+        return (
+            kept(frame, path, needed).copy()
+            if REFERENCE in path.parents
+            else read(frame, path, needed)
+        )
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(results_folder, "_read_frame", copied)
+        yield
 
 
 @pytest.fixture

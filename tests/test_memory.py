@@ -5,11 +5,10 @@ from __future__ import annotations
 import subprocess
 import sys
 import tracemalloc
-from pathlib import Path
 
 import numpy as np
 import pytest
-import yaml
+from helpers.cases import cases
 from scipy import sparse
 from sklearn.base import clone
 from sklearn.datasets import load_digits
@@ -79,7 +78,7 @@ def peak_of(call):
     return peak
 
 
-CASES = yaml.safe_load(Path(__file__).with_name("memory.yaml").read_text("utf-8"))
+CASES = cases(__file__, "memory.yaml")
 
 
 @pytest.mark.parametrize("case", CASES["traced"], ids=str)

@@ -7,7 +7,7 @@ import sys
 from pathlib import Path
 
 import pytest
-import yaml
+from helpers.cases import cases
 from typer.core import TyperGroup
 from typer.testing import CliRunner
 
@@ -83,8 +83,7 @@ def test_every_command_has_help(command: tuple[str, ...]):
 
 
 @pytest.mark.parametrize(
-    ("command", "offered"),
-    [("table", True), ("export", True), ("compare", True), ("clean", False)],
+    ("command", "offered"), [("table", True), ("export", True), ("compare", True), ("clean", False)]
 )
 def test_reference_tables_are_offered_to_what_reads_them(command: str, offered: bool):
     assert ("reference/NAME" in run(command, "--help").stdout) == offered
@@ -193,7 +192,7 @@ def test_environment_variables_set_mirror_and_store(tmp_path: Path, mirror: Path
     assert list((tmp_path / "store").rglob("sonar*"))
 
 
-MISTAKES = yaml.safe_load(Path(__file__).with_name("mistakes.yaml").read_text("utf-8"))
+MISTAKES = cases(__file__, "mistakes.yaml")
 
 
 @pytest.mark.parametrize(("arguments", "word"), MISTAKES, ids=str)
@@ -280,17 +279,6 @@ def test_a_full_disk_is_one_line(stream: str):
     assert done.returncode == 2
     if stream == "stdout":
         assert done.stderr == "mmbench: No space left on device\n"
-
-
-@pytest.mark.skipif(not Path("/dev/full").exists(), reason="there is no /dev/full")
-def test_a_log_on_a_full_disk_does_not_end_a_run(tmp_path: Path):
-    config = "{name: small, datasets: [wine], protocol: {test: {kfold: 2}}, machines: {lda: {}}}"
-    (tmp_path / "small.yaml").write_text(config)
-    with open("/dev/full", "w") as full:
-        command = [sys.executable, "-m", "mmbench", "run", "small.yaml", "--jobs", "1"]
-        done = subprocess.run(command, stderr=full, cwd=tmp_path, check=False)
-    assert done.returncode == 0
-    assert len(list(tmp_path.glob("results/small/records/*.json"))) == 2
 
 
 def test_a_reader_that_goes_away_ends_in_silence():

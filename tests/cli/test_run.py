@@ -12,7 +12,6 @@ from typer.testing import CliRunner
 
 import mmbench
 from mmbench.cli.app import app
-from mmbench.commands import run as launch
 from mmbench.commands.options import Options
 from mmbench.resources import CONFIGS, REFERENCE
 from mmbench.results.folder import read_reference
@@ -28,9 +27,6 @@ select: {folds: 3}
 machines:
   svm: {grid: {C: [1, 10], gamma: [0.1, 1]}}
 """
-
-#: What the fixture `one_process` replaces.
-WITH_WORKERS = launch.executor_for
 
 
 def good_rows(n: int = 40) -> list[str]:
@@ -208,14 +204,12 @@ def test_dry_run_bounds_the_detectable_difference_on_an_official_test_part(tmp_p
     assert lines[k + 1] == f"  usps: {' to '.join(ends)} % (2007 test rows)"
 
 
-def test_run_resume_table_and_repair(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+def test_run_resume_table_and_repair(tmp_path: Path):
     rows = [f"{row[: row.rindex(',')]},7,{row[row.rindex(',') + 1 :]}" for row in good_rows()]
     path = write(tmp_path, rows)
     text = (tmp_path / "mine.csv").read_text()
     (tmp_path / "mine.csv").write_text(text.replace("a,b,label", "a,b,c,label", 1))
-    with monkeypatch.context() as patch:
-        patch.setattr(launch, "executor_for", WITH_WORKERS)
-        result = run(path)
+    result = run(path)
     assert result.exit_code == 0, result.stderr
     assert "warning: constant columns: 'c'" in result.stderr
     assert "2 jobs done, 0 done before" in result.stderr

@@ -10,6 +10,7 @@ import joblib
 import numpy as np
 import pandas as pd
 import pytest
+from helpers.serial_executor import no_processes
 from sklearn.datasets import load_iris
 from sklearn.linear_model import LogisticRegression
 from sklearn.preprocessing import StandardScaler
@@ -40,7 +41,8 @@ EXPERIMENT = {
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory) -> Path:
-    (finished,) = mmbench.run(EXPERIMENT, tmp_path_factory.mktemp("results"), jobs=1)
+    with no_processes():
+        (finished,) = mmbench.run(EXPERIMENT, tmp_path_factory.mktemp("results"), jobs=1)
     return finished.folder
 
 

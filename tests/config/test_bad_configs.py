@@ -6,7 +6,7 @@ from pathlib import Path
 from types import MappingProxyType
 
 import pytest
-import yaml
+from helpers.cases import cases
 from sklearn.preprocessing import StandardScaler
 from sklearn.svm import SVC
 from typer.testing import CliRunner
@@ -31,7 +31,7 @@ machines:
 
 #: What to replace in the good configuration, by what, and what the line must hold; those of
 #: ordinary length in a file.
-FAULTS = yaml.safe_load(Path(__file__).with_name("faults.yaml").read_text("utf-8")) | {
+FAULTS = cases(__file__, "faults.yaml") | {
     "huge number": ("C: [1, 10]", f"C: [{10**400}]", ["svm.grid.C", "> 0"]),
     "number without end": ("C: [1, 10]", f"C: [{'9' * 5000}]", ["cannot be read"]),
     "too many steps": (

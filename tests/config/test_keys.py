@@ -4,17 +4,16 @@ from __future__ import annotations
 
 import hashlib
 from dataclasses import replace
-from pathlib import Path
 
 import pytest
-import yaml
+from helpers.cases import cases
 from helpers.planned import full_plan
 
 from mmbench.jobs.job import Job
 
 #: By experiment, a hash of what the jobs of its first split and their parents ask for, computed by
 #: the code of 29 November 2026. Data and versions of machines are left out.
-TASKS = yaml.safe_load(Path(__file__).with_name("tasks.yaml").read_text("utf-8"))
+TASKS = cases(__file__, "tasks.yaml")
 
 
 #: Fields that a task does not depend on: the hash of the data, the record taken over, the version

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-import yaml
+from helpers.cases import cases
 from typer.testing import CliRunner
 
 from mmbench.cli.app import app
@@ -147,10 +147,7 @@ def test_differences_that_change_no_split_are_accepted(tmp_path: Path, test, ent
     assert result.exit_code == 0, result.output
 
 
-@pytest.mark.parametrize(
-    ("old", "new", "words"),
-    yaml.safe_load(Path(__file__).with_name("wrong_sources.yaml").read_text("utf-8")),
-)
+@pytest.mark.parametrize(("old", "new", "words"), cases(__file__, "wrong_sources.yaml"))
 def test_a_source_without_the_parameters_is_refused(files: Path, old, new, words):
     assert_refused(files, SOURCE, TARGET.replace(old, new), *words)
 

@@ -353,10 +353,7 @@ def own_table(tmp_path: Path, **keys: Any) -> Config:
     [
         ({"protocol": {"test": {"time_series": 3}}}, "time_series"),
         (
-            {
-                "protocol": {"test": {"kfold": 2}, "max_train": 8},
-                "select": {"validation": "rest"},
-            },
+            {"protocol": {"test": {"kfold": 2}, "max_train": 8}, "select": {"validation": "rest"}},
             "rest",
         ),
     ],

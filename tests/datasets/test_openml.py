@@ -18,6 +18,8 @@ from mmbench.config.read import load_config
 from mmbench.datasets import DatasetRef, dataset_hash, load_dataset
 from mmbench.errors import UserError
 
+pytestmark = pytest.mark.usefixtures("one_process")
+
 ROWS = [(k, 0 if k % 3 else k, "ab"[k % 2]) for k in range(12)]
 HEAD = "@relation r\n@attribute x real\n@attribute z real\n@attribute kind {a,b}\n@data\n"
 DENSE = HEAD + "".join(f"{x},{z},{kind}\n" for x, z, kind in ROWS)

@@ -234,10 +234,7 @@ WRONG = {
     "wide row": ([*["1"] * 30, "1,2", *["1"] * 9], "line 31 has 2 cells, not 1"),
     "nothing": ([""] * 40, "there are no test rows"),
     "fraction": (["1"] * 39 + ["0.25"], "row 40 of the data: '0.25' is not a fold"),
-    "words": (
-        ["Train"] * 30 + ["Test"] * 10,
-        "column 1 has the words train and test",
-    ),
+    "words": (["Train"] * 30 + ["Test"] * 10, "column 1 has the words train and test"),
     "row names": ([f"p{k},{k % 2}" for k in range(40)], "column 1 has another fold in each row"),
 }
 

@@ -56,6 +56,7 @@ ROWS = "".join(f"{i},{i % 7 / 4},{'red' if i % 3 else 'blue'}\n" for i in range(
 EXPERIMENT = """\
 name: two
 datasets: [down, up]
+preprocess: minmax
 protocol: {test: {kfold: 2}}
 machines:
   svm: {grid: {C: [1, 10]}}

@@ -11,14 +11,7 @@ from helpers.examples import examples
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from mmbench.datasets import (
-    DatasetRef,
-    Split,
-    load_dataset,
-    split_at,
-    split_rules,
-    split_slots,
-)
+from mmbench.datasets import DatasetRef, Split, load_dataset, split_at, split_rules, split_slots
 from mmbench.datasets.dataset import Dataset
 from mmbench.errors import UserError
 

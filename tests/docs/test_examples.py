@@ -49,6 +49,7 @@ def test_a_table_with_gaps_words_and_rows_without_a_label_is_read(folder):
     assert "0 failed, 0 left" in run(folder, "mine.yaml", "--smoke")
 
 
+@pytest.mark.usefixtures("one_process")
 def test_the_experiment_with_one_choice_takes_the_parameters_of_the_table(folder):
     assert "mine_one_choice: 200 jobs" in run(folder, "mine_one_choice.yaml", "--dry-run")
 

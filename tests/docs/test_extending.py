@@ -18,9 +18,7 @@ BLOCK = re.compile(
 )
 #: In the order of the index: later pages use records of the first.
 PAGES = re.findall(
-    r"^(\w+)$",
-    (ROOT / "docs/extending/index.md").read_text(encoding="utf-8").split("```")[1],
-    re.M,
+    r"^(\w+)$", (ROOT / "docs/extending/index.md").read_text(encoding="utf-8").split("```")[1], re.M
 )
 
 

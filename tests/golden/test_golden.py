@@ -89,6 +89,8 @@ MIRRORED = {
 }
 PROBLEMS = EMBEDDED | MIRRORED
 KERNELS = ("linear", "rbf", "poly")
+#: Of these, the problems of the default test suite; the slow tests have all of them.
+DAILY = {name: MIRRORED[name] for name in ("heart_40", "pima", "usps_3_5")}
 NAMES = {
     "all": tuple(PROBLEMS),
     "few": ("digits_3_8", "iris", "heart", "pima"),
@@ -114,7 +116,7 @@ FIT_COLUMNS = [*FIT_KEY, "status", "objective", "bound", "n_support", "errors", 
 
 EXPERIMENTS = sorted(path.stem for path in (ROOT / "configs").glob("*.yaml"))
 #: Experiments of the default test suite, which need no file.
-QUICK = ["quickstart", "m4_table1"]
+QUICK = ["quickstart"]
 #: Experiments whose smoke version is no quick check, and why.
 LEFT_OUT = {
     "solvers": "its columns depend on the packages that are installed",
@@ -339,9 +341,12 @@ def test_fits_on_embedded_data(machine):
 
 
 @pytest.mark.usefixtures("mirror")
+@pytest.mark.parametrize(
+    "problems", [DAILY, pytest.param(MIRRORED, marks=pytest.mark.slow)], ids=["some", "all"]
+)
 @pytest.mark.parametrize("machine", CASES)
-def test_fits_on_the_mirror(machine):
-    assert not fit_differences(machine, MIRRORED, exact=False)
+def test_fits_on_the_mirror(machine, problems):
+    assert not fit_differences(machine, problems, exact=False)
 
 
 def test_tables_on_embedded_data():

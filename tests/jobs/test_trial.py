@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import time
-from pathlib import Path
 from typing import Any
 
 import pytest
-import yaml
+from helpers.cases import cases
 from helpers.serial_executor import SerialExecutor
 from sklearn.base import BaseEstimator, ClassifierMixin
 
@@ -46,7 +45,7 @@ def of(**entry: Any) -> dict[str, Any]:
 
 #: Changes of the experiment, and the words of the refusal; no words if the experiment is valid. In
 #: place of machines, a change may be what is stated of the classifier `mine`.
-CASES = yaml.safe_load(Path(__file__).with_name("trial.yaml").read_text("utf-8"))
+CASES = cases(__file__, "trial.yaml")
 
 
 @pytest.mark.parametrize("case", CASES)

@@ -179,7 +179,7 @@ def test_no_bound_exceeds_a_feasible_value(repeated_rows, degree, C, D):
 
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 @pytest.mark.parametrize("weights", [None, np.repeat([1.0, 2.0], 20)])
-@pytest.mark.parametrize("D", [0.0, 0.1, 0.5, 0.999])
+@pytest.mark.parametrize("D", [0.0, 0.1, 0.999])
 @pytest.mark.parametrize("degree", [None, 1, 2])
 def test_the_bound_of_the_sigma_svm_is_of_all_directions(degree, D, weights):
     """Of the two columns one separates the classes and has 1e-14 of the variance of the other."""

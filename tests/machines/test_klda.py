@@ -6,22 +6,14 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from helpers.examples import examples
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
 from mmbench.errors import Status
 from mmbench.kernels import Kernel
 from mmbench.machines import KLDA, LDA, LSSVM, klda
 from mmbench.machines.base.problem import BinaryProblem, judged
 
-KERNELS = (
-    Kernel("linear"),
-    Kernel("poly", degree=1, divisor=2.0),
-    Kernel("poly", degree=3),
-    Kernel("rbf", gamma=1.0),
-)
-LINEAR, RBF = KERNELS[0], KERNELS[-1]
+KERNELS = (Kernel("linear"), Kernel("poly", degree=3), Kernel("rbf", gamma=1.0))
+LINEAR, RBF = KERNELS[0], KERNELS[2]
 ETAS = (1e-6, 1e-3, 10.0)
 
 
@@ -32,7 +24,7 @@ def scores(problem, model, rows=None):
     return (problem.gram if rows is None else problem.kernel(rows, problem.X)) @ model.coef
 
 
-@pytest.mark.parametrize("kernel", KERNELS, ids=str)
+@pytest.mark.parametrize("kernel", KERNELS, ids=lambda kernel: kernel.name)
 @pytest.mark.parametrize("eta", ETAS)
 def test_direction_is_that_of_the_least_squares_svm(pair, kernel, eta):
     """w is a positive multiple, so centred scores are, on training and on new rows."""
@@ -47,7 +39,7 @@ def test_direction_is_that_of_the_least_squares_svm(pair, kernel, eta):
         assert cosine == pytest.approx(1, abs=1e-9)
 
 
-@pytest.mark.parametrize("kernel", KERNELS, ids=str)
+@pytest.mark.parametrize("kernel", KERNELS, ids=lambda kernel: kernel.name)
 @pytest.mark.parametrize("eta", [1e-3, 10.0])
 def test_fast_and_reference_agree(pair, kernel, eta):
     problem = pair(kernel)
@@ -104,15 +96,6 @@ def test_any_coefficients_bound_the_optimum_from_both_sides(pair, eta):
         assert judged(model.fit, 1e-6, 1e-6).status is Status.INACCURATE
 
 
-def test_a_path_gives_the_models_of_single_trainings(pair):
-    problem = pair(RBF)
-    path = KLDA().train_path(problem, [{"eta": eta} for eta in ETAS])
-    for eta, model in zip(ETAS, path, strict=True):
-        alone = KLDA(eta=eta).train(problem)
-        assert model.fit.objective == pytest.approx(alone.fit.objective, rel=1e-6)
-        assert judged(model.fit, 1e-6, 1e-6).status is Status.OPTIMAL
-
-
 def test_kernel_values_may_have_any_scale(pair):
     """eta is relative to tr(K)/n."""
     problem = pair(RBF)
@@ -121,43 +104,12 @@ def test_kernel_values_may_have_any_scale(pair):
     np.testing.assert_allclose(scores(problem, one) * 1, scores(scaled, other), rtol=1e-6)
 
 
-def test_rotation_and_label_swap(pair):
-    problem = pair(LINEAR)
-    rotation = np.linalg.qr(np.random.RandomState(0).normal(size=(problem.X.shape[1],) * 2))[0]
-    machine = KLDA(eta=1e-3, bias="midpoint")
-
-    def decide(p):
-        model = machine.train(p)
-        return scores(p, model) + model.intercept
-
-    expected, turned = decide(problem), replace(problem, X=problem.X @ rotation)
-    np.testing.assert_allclose(decide(turned), expected, atol=1e-8)
-    np.testing.assert_allclose(-decide(replace(problem, y=-problem.y)), expected, atol=1e-8)
-
-
 def test_equal_class_means_are_called_trivial():
     X = np.array([[-1.0], [1.0], [-2.0], [2.0], [0.0]])
     model = KLDA(eta=0.1).train(BinaryProblem(X, np.array([1.0, 1, -1, -1, -1]), LINEAR))
     assert model.fit.status is Status.TRIVIAL
     assert not model.coef.any()
     assert model.intercept < 0  # the larger class
-
-
-@given(
-    n=st.integers(2, 12),
-    eta=st.sampled_from([1e-3, 1e-1, 1.0, 10.0]),  # below, a singular N may end as inaccurate
-    seed=st.integers(0, 99),
-    kernel=st.sampled_from(KERNELS),
-)
-@settings(max_examples=60, deadline=None)
-@examples(n=range(2, 13), eta=(1e-3, 1e-1, 1.0, 10.0), seed=range(24), kernel=KERNELS)
-def test_small_problems_with_repeated_rows_are_certified(n, eta, seed, kernel):
-    X = np.random.RandomState(seed).randint(3, size=(n, 2)).astype(float)
-    y = np.where(np.arange(n) % 2 == 0, 1.0, -1.0)
-    fit = judged(KLDA(eta=eta).train(BinaryProblem(X, y, kernel)).fit, 1e-6, 1e-6)
-    assert fit.status in (Status.OPTIMAL, Status.TRIVIAL)
-    assert fit.max_violation <= 1e-6
-    assert 0 <= fit.gap < 1e-6
 
 
 def test_predictions_at_equal_thresholds_are_the_least_squares_svm_s(real_data):

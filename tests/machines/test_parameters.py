@@ -2,10 +2,9 @@
 
 import inspect
 import re
-from pathlib import Path
 
 import pytest
-import yaml
+from helpers.cases import cases
 from sklearn.datasets import load_iris
 
 from mmbench.machines import MACHINES, machine_class
@@ -20,7 +19,7 @@ def entries(documentation, section):
     return [name for head in heads for name in head.split(", ")]
 
 
-BAD = yaml.safe_load(Path(__file__).with_name("bad_parameters.yaml").read_text("utf-8"))
+BAD = cases(__file__, "bad_parameters.yaml")
 
 
 @pytest.mark.parametrize(("name", "parameters", "words"), BAD, ids=str)
@@ -65,10 +64,7 @@ def test_a_machine_of_ones_own_inherits_the_documentation_of_its_base():
         factor: float = parameter(2.0, positive(), "By how much.")
 
     assert entries(Own.__doc__, "Parameters")[:2] == ["factor", "C"]
-    assert entries(Own.__doc__, "Attributes") == [
-        *entries(SVM.__doc__, "Attributes"),
-        "doubled_",
-    ]
+    assert entries(Own.__doc__, "Attributes") == [*entries(SVM.__doc__, "Attributes"), "doubled_"]
 
 
 def test_a_machine_without_a_docstring_keeps_that_of_its_base():

@@ -9,7 +9,7 @@ import time
 from pathlib import Path
 
 import pytest
-import yaml
+from helpers.cases import cases
 
 from mmbench.config.files import parse_yaml
 from mmbench.config.read import load_config
@@ -58,10 +58,7 @@ def test_a_value_in_an_advice_is_read_as_this_value(value):
     assert parse_yaml(assigned.removeprefix("datasets[0].k="), "") == value
 
 
-@pytest.mark.parametrize(
-    ("keys", "reason"),
-    yaml.safe_load(Path(__file__).with_name("wrong_keys.yaml").read_text("utf-8")),
-)
+@pytest.mark.parametrize(("keys", "reason"), cases(__file__, "wrong_keys.yaml"))
 def test_wrong_keys_are_refused_before_data_are_read(tmp_path: Path, keys: str, reason: str):
     (tmp_path / "a.csv").write_text("")
     with pytest.raises(UserError, match=rf"c\.yaml: datasets\[0\].*{reason}"):

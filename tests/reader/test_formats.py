@@ -305,7 +305,8 @@ def test_a_file_that_unfolds_is_refused_at_once(tmp_path: Path):
     assert peak < 40_000_000
     limit = "unpacks to more than 10485760 bytes, and at most 10 MB are read"
     assert f"{limit}; write max_megabytes: 40" in line
-    assert load(tmp_path, bomb, "my.csv.bz2", max_megabytes=60).X.tolist() == [[1], [2]]
+    allowed = bz2.compress(b"a,kind\n1,x\n2,y\n" + b"\n" * 11_000_000)
+    assert load(tmp_path, allowed, "my.csv.bz2", max_megabytes=20).X.tolist() == [[1], [2]]
 
 
 @pytest.mark.parametrize("name", ["my.csv", "my.csv.gz"])
@@ -318,20 +319,20 @@ def test_a_limit_may_exceed_every_computer(tmp_path: Path, name: str):
 def test_many_columns_of_numbers_with_marks_are_read_in_reasonable_time(tmp_path: Path):
     """The time grew with the square of the number of columns."""
     seconds = []
-    for n in (100, 1600):
+    for n in (100, 800):
         rows = "".join("15 %," * n + f"{kind}\n" for kind in "xy")
         text = ",".join(f"c{j}" for j in range(n)) + f",kind\n{rows}"
         start = time.process_time()
         load(tmp_path, text, units=["%"])
         seconds.append(time.process_time() - start)
-    assert seconds[1] < 40 * seconds[0]
+    assert seconds[1] < 20 * seconds[0]
 
 
 def test_many_columns_are_refused_before_they_are_read(tmp_path: Path):
-    names = [f"c{k}" for k in range(10**6)]
-    text = ",".join(names) + ",kind\n" + "1," * 10**6 + "x\n"
+    names = [f"c{k}" for k in range(10**5)]
+    text = ",".join(names) + ",kind\n" + "1," * 10**5 + "x\n"
     line = refusal(tmp_path, text)
-    assert "1000001 columns, and at most 100000 are read; write max_columns: 1000001" in line
+    assert "100001 columns, and at most 100000 are read; write max_columns: 100001" in line
     text = ",".join(names[:10_000]) + ",kind\n" + "".join("1," * 10_000 + f"{k}\n" for k in "xyx")
     assert load(tmp_path, text).X.shape == (3, 10_000)
     few = "a,b,kind\n1,2,x\n3,4,y\n"

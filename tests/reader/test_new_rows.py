@@ -129,8 +129,7 @@ def test_categories_of_a_data_frame_may_have_blanks():
 @pytest.mark.filterwarnings("error")
 def test_numbers_for_missing_values_are_those_of_the_training():
     table = TableColumns(
-        {"a": None, "b": None, "c": ("1", "2"), "d": None},
-        [("missing", ("-99.9", "2e9", "-999"))],
+        {"a": None, "b": None, "c": ("1", "2"), "d": None}, [("missing", ("-99.9", "2e9", "-999"))]
     )
     frame = pd.DataFrame(
         {

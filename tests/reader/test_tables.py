@@ -27,14 +27,14 @@ import numpy as np
 import pandas as pd
 import pyarrow as pa
 import pytest
-import yaml
+from helpers.cases import cases
 from pyarrow import parquet
 
 from mmbench.config.read import config_of
 from mmbench.datasets import Dataset, load_dataset
 from mmbench.errors import UserError
 
-GROUPS = yaml.safe_load(Path(__file__).with_name("tables.yaml").read_text("utf-8"))
+GROUPS = cases(__file__, "tables.yaml")
 PACK = {"": bytes, "gz": gzip.compress, "bz2": bz2.compress, "xz": lzma.compress}
 #: An option of the command line in a message.
 OPTION = re.compile(r" \(--set ((?:'[^']*'|\"[^\"]*\"|[^\s'\"()])+)\)")

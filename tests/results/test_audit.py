@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
+from functools import cache
 from importlib.resources import files
-from pathlib import Path
 
 import numpy as np
 import pandas as pd
 import pytest
-import yaml
+from helpers.cases import cases
 
 from mmbench import audit
 from mmbench.resources import REFERENCE
@@ -42,12 +42,9 @@ CLAIMS = rows(
     "machine metric value",
 ).assign(dataset="summary", kernel="rbf")
 
-TYPED = {
-    "mempm_2004": MEMPM_2004,
-    "claims": pd.concat([printed("mamc_table2"), CLAIMS]),
-}
+TYPED = {"mempm_2004": MEMPM_2004, "claims": pd.concat([printed("mamc_table2"), CLAIMS])}
 #: Tables, the check that finds a fault, words of the reason, and a cell.
-FAULTS = yaml.safe_load(Path(__file__).with_name("published_faults.yaml").read_text("utf-8"))
+FAULTS = cases(__file__, "published_faults.yaml")
 
 
 def given(name: str) -> pd.DataFrame:
@@ -89,16 +86,22 @@ EXPERIMENTS = ("mamc_table2", "verdict", "mmrm_table1", "rmm_journal_table4", "f
 EXPERIMENTS += ("m4_table2_holdout", "rmm_table1_opt", "fsvm_table4", "m4_table2", "verdict_large")
 
 
+@cache
+def splits_of(name: str) -> pd.DataFrame:
+    return pd.read_csv(REFERENCE / name / "splits.csv.gz", low_memory=False)
+
+
 def honest(name: str, seed: int, machines=(), most: int = 12) -> pd.DataFrame:
     """A table of an experiment on some data sets, machines and repeats, as a paper prints it."""
     random = np.random.default_rng(seed)
-    frame = pd.read_csv(REFERENCE / name / "splits.csv.gz", low_memory=False)
+    frame = splits_of(name)
     for column in ("dataset", "machine", "repeat"):
         names = frame[column].unique()
         least = {"dataset": most, "machine": 7, "repeat": max(3, int(0.6 * len(names)))}[column]
         chosen = random.choice(names, min(len(names), least), replace=False)
         frame = frame[frame[column].isin([*chosen, *(machines if column == "machine" else ())])]
-    frame[["kernel", "degree"]] = frame[["kernel", "degree"]].astype(object).fillna("")
+    kinds = frame[["kernel", "degree"]].astype(object).fillna("")
+    frame = frame.assign(kernel=kinds.kernel, degree=kinds.degree)
     keys = ["dataset", "machine", "kernel", "degree"]
     table = frame.groupby(keys, sort=False).agg(
         value=("accuracy_pct", "mean"), std=("accuracy_pct", "std"), n_train=("n_train", "first"),

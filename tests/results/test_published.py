@@ -19,11 +19,7 @@ from mmbench.config.read import config_of, load_config, to_yaml
 from mmbench.errors import UserError
 from mmbench.jobs.planned import Plan
 from mmbench.jobs.seal import BadRecord
-from mmbench.results.published import (
-    published_machines,
-    published_tables,
-    table_of_experiment,
-)
+from mmbench.results.published import published_machines, published_tables, table_of_experiment
 from mmbench.tables.layouts import LAYOUTS, find_layout
 
 TRANSCRIPTS = Path(__file__).resolve().parents[3] / "shared" / "papers" / "tables"

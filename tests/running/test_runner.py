@@ -305,11 +305,7 @@ machines: {svm: {grid: {C: [1, 10]}}}
 
 @pytest.mark.parametrize(
     "when, number",
-    [
-        ("at once", signal.SIGINT),
-        ("before a job", signal.SIGINT),
-        ("after a job", signal.SIGTERM),
-    ],
+    [("at once", signal.SIGINT), ("before a job", signal.SIGINT), ("after a job", signal.SIGTERM)],
 )
 def test_twenty_interrupts_are_as_good_as_one(when, number, tmp_path):
     (tmp_path / "small.yaml").write_text(CONFIG)

@@ -24,10 +24,7 @@ ROOT = Path(__file__).parents[2]
 
 def done(job, seconds=1.0):
     return new_record(
-        job,
-        Status.OPTIMAL,
-        metrics={"accuracy_pct": 97.5},
-        wall_seconds={"training": seconds},
+        job, Status.OPTIMAL, metrics={"accuracy_pct": 97.5}, wall_seconds={"training": seconds}
     )
 
 

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import tracemalloc
-from pathlib import Path
 
 import numpy as np
 import pytest
-import yaml
+from helpers.cases import cases
 from helpers.examples import examples
 from hypothesis import given
 from hypothesis import strategies as st
@@ -272,7 +271,7 @@ def test_what_the_user_prefers_is_compared_first(monkeypatch):
     assert chosen == [{"C": 1.0, "gamma": 0.1}, {"C": 10.0, "gamma": 1.0}]
 
 
-AXES = yaml.safe_load(Path(__file__).with_name("axes.yaml").read_text("utf-8"))
+AXES = cases(__file__, "axes.yaml")
 
 
 @pytest.mark.parametrize("name", [n for n, path in MACHINES.items() if path.startswith("mmbench.")])

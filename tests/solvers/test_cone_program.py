@@ -39,10 +39,7 @@ def test_known_answer_and_its_certificate(solver):
 @pytest.mark.parametrize("solver", AVAILABLE)
 @pytest.mark.parametrize(
     ("target", "cost", "status"),
-    [
-        (-2.0, [0.0, 1.0, 1.0], Status.OPTIMAL),
-        (2.0, [0.0, 0.0, -1.0], Status.UNBOUNDED),
-    ],
+    [(-2.0, [0.0, 1.0, 1.0], Status.OPTIMAL), (2.0, [0.0, 0.0, -1.0], Status.UNBOUNDED)],
 )
 def test_native_status_is_translated(solver, target, cost, status):
     program = least_norm(target)

@@ -184,10 +184,7 @@ def lasting_usps(lasting_results: Results) -> Experiment:
 
 def make_usps(results: Results) -> Experiment:
     experiment = results.experiment(
-        "usps_rbf",
-        datasets=["usps"],
-        machines=["svm", "rmm", "mmrm"],
-        layout="mmrm_table2",
+        "usps_rbf", datasets=["usps"], machines=["svm", "rmm", "mmrm"], layout="mmrm_table2"
     )
     for machine, errors in (("svm", 91), ("rmm", 90), ("mmrm", 92)):
         job = experiment.job("usps", machine)

@@ -15,11 +15,7 @@ MACHINES = ("m4", "svm", "mpm")
 def made(results, name, datasets, kernel, errors, n_test, n_train, repeats=4):
     """One experiment with some splits; `errors` by machine, one more in every other split."""
     experiment = results.experiment(
-        name,
-        datasets=list(datasets),
-        kernel=kernel,
-        machines=list(errors),
-        layout=name,
+        name, datasets=list(datasets), kernel=kernel, machines=list(errors), layout=name
     )
     split = {"digest": "d", "origin": "drawn", "n_train": n_train, "n_test": n_test}
     for dataset in datasets:

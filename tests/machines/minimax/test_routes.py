@@ -343,15 +343,7 @@ def test_a_search_finds_w_where_zero_is_nearly_as_good(real_data):
 
 @pytest.mark.parametrize(
     "machine",
-    [
-        LDA(bias="optimized"),
-        MPM(),
-        MPM(ridge=0),
-        MEMPM(),
-        M4(),
-        M4(margin="hard"),
-        M4(nu=0.7),
-    ],
+    [LDA(bias="optimized"), MPM(), MPM(ridge=0), MEMPM(), M4(), M4(margin="hard"), M4(nu=0.7)],
     ids=str,
 )
 def test_rows_that_are_repeated_eighty_times_give_the_same_machine(machine):

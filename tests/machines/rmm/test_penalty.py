@@ -4,14 +4,11 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from helpers.examples import examples
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
 from mmbench.errors import Status
 from mmbench.kernels import Kernel
 from mmbench.machines import RMM
-from mmbench.machines.base.problem import BinaryProblem, judged
+from mmbench.machines.base.problem import BinaryProblem
 from mmbench.machines.svm import train_svm
 from mmbench.memory import TrainingSize
 
@@ -112,16 +109,6 @@ def test_D_is_C_where_it_is_not_given(tiny):
     assert one == same
 
 
-def test_a_path_gives_the_models_of_single_trainings(pair):
-    problem = pair(RBF)
-    points = [{"C": C, "D": D} for D in (10.0, 0.5) for C in (10.0, 1.0)]
-    for form in FORMS:
-        path = RMM(form=form, tol=1e-8).train_path(problem, points)
-        for point, model in zip(points, path, strict=True):
-            alone = RMM(form=form, tol=1e-8, **point).train(problem)
-            assert model.fit.objective == pytest.approx(alone.fit.objective, rel=1e-6)
-
-
 @pytest.mark.parametrize(("form", "seed"), [("penalty", 1), ("relaxed", 2)])
 def test_a_high_penalty_on_slack_leaves_no_gap(form, seed):
     """Where each row is exact to tol and no more the gaps are 9e-3 and 7e-3."""
@@ -132,34 +119,6 @@ def test_a_high_penalty_on_slack_leaves_no_gap(form, seed):
     fit = machine.train(problem).fit
     assert fit.status is Status.OPTIMAL
     assert -1e-12 <= fit.gap <= 100 * machine.tol
-
-
-@given(
-    n=st.integers(2, 12),
-    C=st.floats(1e-2, 1e2),
-    D=st.floats(1e-2, 1e2),
-    nu=st.sampled_from([None, 0.5, 1.5, 4.0]),
-    seed=st.integers(0, 99),
-    kernel=st.sampled_from(KERNELS),
-)
-@settings(max_examples=60, deadline=None)
-@examples(
-    n=range(2, 13),
-    C=(1e-2, 0.7, 30.0),
-    D=(1e-2, 0.3, 5.0, 1e2),
-    nu=(None, 0.5, 1.5, 4.0),
-    seed=range(24),
-    kernel=KERNELS,
-)
-def test_small_problems_with_repeated_rows_are_certified(n, C, D, nu, seed, kernel):
-    X = np.random.RandomState(seed).randint(3, size=(n, 2)).astype(float)
-    problem = BinaryProblem(X, np.where(np.arange(n) % 2 == 0, 1.0, -1.0), kernel)
-    form = "penalty" if nu is None else "relaxed"
-    machine = RMM(C=C, form=form, D=D, nu=nu or 1.0, tol=1e-8)
-    fit = judged(machine.train(problem).fit, 1e-6, 1e-8)
-    assert fit.status is Status.OPTIMAL
-    assert fit.max_violation <= 1e-8
-    assert -1e-9 <= fit.gap < 1e-5
 
 
 @pytest.mark.parametrize("form", ["penalty", "relaxed"])

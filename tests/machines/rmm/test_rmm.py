@@ -2,20 +2,15 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import numpy as np
 import pytest
-from helpers.examples import examples
-from hypothesis import given, settings
-from hypothesis import strategies as st
 from scipy.optimize import minimize
 from sklearn.datasets import load_breast_cancer
 
 from mmbench.errors import Status
 from mmbench.kernels import Kernel
 from mmbench.machines import RMM, alias_of, make_machine, rmm
-from mmbench.machines.base.problem import BinaryProblem, judged
+from mmbench.machines.base.problem import BinaryProblem
 from mmbench.machines.rmm import rmm_dual
 from mmbench.machines.svm import train_svm
 
@@ -223,32 +218,6 @@ def test_B_next_to_zero_allows_only_a_constant(B, kernel, seed):
     assert model.fit.iterations < 1000  # those of the SVM
 
 
-@given(
-    n=st.integers(2, 12),
-    C=st.floats(1e-2, 1e3),
-    B=st.floats(0, 3),
-    seed=st.integers(0, 99),
-    kernel=st.sampled_from(KERNELS),
-)
-@settings(max_examples=60, deadline=None)
-@examples(
-    n=range(2, 13),
-    C=(1e-2, 0.7, 53.0, 1e3),
-    B=(0.0, 1e-5, 0.4, 1.0, 1.1, 2.0, 3.0),
-    seed=range(24),
-    kernel=KERNELS,
-)
-def test_small_problems_with_repeated_rows_are_certified(n, C, B, seed, kernel):
-    rng = np.random.RandomState(seed)
-    X = rng.randint(3, size=(n, 2)).astype(float)
-    y = np.where(np.arange(n) % 2 == 0, 1.0, -1.0)
-    problem = BinaryProblem(X, y, kernel)
-    fit = judged(RMM(C=C, B=B, tol=1e-9).train(problem).fit, 1e-7, 1e-9)
-    assert fit.status is Status.OPTIMAL
-    assert fit.max_violation <= 1e-9
-    assert -1e-9 <= fit.gap < 1e-5
-
-
 @pytest.mark.parametrize("B", [0.5, 1.0, 1.1])
 def test_one_row_a_class(B):
     """f is B at one end and -B at the other, or 1 and -1 where B allows it."""
@@ -265,36 +234,9 @@ def test_constant_features_end_at_the_majority_within_B():
     assert machine.fits_[0].status is Status.OPTIMAL
 
 
-# -- invariances of the linear machine ---------------------------------------------------------
-
-
-def test_translation_rotation_and_label_swap(pair):
-    problem = pair(LINEAR)
-    rotation = np.linalg.qr(np.random.RandomState(0).normal(size=(problem.X.shape[1],) * 2))[0]
-    machine = RMM(C=1.0, B=1.1, tol=1e-9)
-    expected = decision(problem, machine.train(problem))
-    for sign, other in (
-        (1, replace(problem, X=problem.X + 2.0)),
-        (1, replace(problem, X=problem.X @ rotation)),
-        (-1, replace(problem, y=-problem.y)),
-    ):
-        found = decision(other, machine.train(other))
-        np.testing.assert_allclose(sign * found, expected, atol=1e-5)
-
-
 # -- paths -------------------------------------------------------------------------------------
 
 POINTS = [{"C": C, "B_fraction": b} for b in (0.1, 1.0, 0.5) for C in (10.0, 1.0)]
-
-
-def test_a_path_gives_the_models_of_single_trainings(pair):
-    problem, machine = pair(Kernel("rbf", gamma=1.0)), RMM(tol=1e-8)
-    path = machine.train_path(problem, POINTS)
-    for point, model in zip(POINTS, path, strict=True):
-        alone = RMM(tol=1e-8, **point).train(problem)
-        assert model.fit.extra == pytest.approx(alone.fit.extra, rel=1e-6)
-        assert model.fit.objective == pytest.approx(alone.fit.objective, rel=1e-6)
-        np.testing.assert_allclose(decision(problem, model), decision(problem, alone), atol=1e-5)
 
 
 def test_a_path_trains_the_svm_once_for_each_C(tiny, monkeypatch):

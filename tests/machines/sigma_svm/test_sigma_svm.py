@@ -6,9 +6,6 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from helpers.examples import examples
-from hypothesis import given, settings
-from hypothesis import strategies as st
 from sklearn.datasets import load_breast_cancer, load_digits
 from sklearn.preprocessing import MinMaxScaler, scale
 
@@ -147,49 +144,6 @@ def test_affine_invariance_comes_with_D_one():
     assert gaps[3] < 1e-4
 
 
-# -- invariances -------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize("D", [0.5, 0.99])
-def test_translation_rotation_and_label_swap(pair, D):
-    problem = pair(LINEAR)
-    rotation = np.linalg.qr(np.random.RandomState(0).normal(size=(problem.X.shape[1],) * 2))[0]
-    machine = SigmaSVM(C=1.0, D=D, tol=1e-8)
-    expected = decide(problem, machine.train(problem), problem.X)
-    for sign, other in (
-        (1, replace(problem, X=problem.X + 2.0)),
-        (1, replace(problem, X=problem.X @ rotation)),
-        (-1, replace(problem, y=-problem.y)),
-    ):
-        found = decide(other, machine.train(other), other.X)
-        np.testing.assert_allclose(sign * found, expected, atol=1e-5)
-
-
-@given(
-    n=st.integers(2, 12),
-    C=st.floats(1e-2, 1e3),
-    D=st.floats(0, 1),
-    seed=st.integers(0, 99),
-    kernel=st.sampled_from(KERNELS),
-)
-@settings(max_examples=60, deadline=None)
-@examples(
-    n=range(2, 13),
-    C=(1e-2, 0.7, 53.0, 1e3),
-    D=(0.0, 0.2, 0.9, 0.999, 1.0),
-    seed=range(24),
-    kernel=KERNELS,
-)
-def test_small_problems_with_repeated_rows_are_certified(n, C, D, seed, kernel):
-    X = np.random.RandomState(seed).randint(3, size=(n, 2)).astype(float)
-    y = np.where(np.arange(n) % 2 == 0, 1.0, -1.0)
-    problem = BinaryProblem(X, y, kernel)
-    fit = SigmaSVM(D=D, C=C, tol=1e-5).train(problem).fit
-    assert fit.status is Status.OPTIMAL
-    assert fit.max_violation <= 1e-6
-    assert -1e-9 <= fit.gap < 1e-4
-
-
 # -- one D by an inverse --------------------------------------------------------------------------
 
 
@@ -217,22 +171,6 @@ def test_where_rounding_would_count_there_is_no_inverse(pair, D, values):
     """D at its ends, a kernel without extent, and rows that are all equal."""
     problem = pair(RBF)
     assert inverse_kernel(replace(problem, given_gram=values * problem.gram), D) is None
-
-
-# -- paths -------------------------------------------------------------------------------------
-
-POINTS = [{"C": C, "D": D} for D in (0.9, 0.0, 0.5) for C in (10.0, 1.0)]
-
-
-def test_a_path_gives_the_models_of_single_trainings(pair):
-    problem, machine = pair(RBF), SigmaSVM(tol=1e-8)
-    path = machine.train_path(problem, POINTS)
-    for point, model in zip(POINTS, path, strict=True):
-        alone = SigmaSVM(tol=1e-8, **point).train(problem)
-        assert model.fit.objective == pytest.approx(alone.fit.objective, rel=1e-6)
-        np.testing.assert_allclose(
-            decide(problem, model, problem.X), decide(problem, alone, problem.X), atol=1e-5
-        )
 
 
 @pytest.mark.parametrize("kernel", ["linear", "rbf"])
