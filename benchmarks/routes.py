@@ -7,6 +7,8 @@ inverse   Sigma-SVM, RBF: the kernel by an inverse, beside a decomposition of th
 lanczos   20 components of kernel PCA by Lanczos steps, beside a decomposition of the Gram matrix
 low rank  MMRM on two overlapping classes in the plane: a factor of the Gram matrix, beside the
           whole matrix
+ridge path  KLDA, eight values of eta: factors in float32 and conjugate gradients, beside a factor
+            in float64 for each eta
 
 Rows are generated. One thread. The two methods alternate, and the least CPU time of the repeats
 counts; the ratio has a range, from the least to the largest ratio of the same repeat. The
@@ -23,9 +25,10 @@ import numpy as np
 from threadpoolctl import threadpool_limits
 
 from mmbench.kernels import Kernel
-from mmbench.machines import MMRM, SigmaSVM, kernel_pca, sigma_svm
+from mmbench.machines import KLDA, MMRM, SigmaSVM, kernel_pca, sigma_svm
 from mmbench.machines.base.problem import BinaryProblem
 from mmbench.machines.mmrm import program
+from mmbench.solvers import ridge
 
 FIELDS = ("route", "n", "seconds", "general_seconds", "ratio", "ratio_low", "ratio_high")
 FIELDS += ("difference",)
@@ -76,6 +79,20 @@ def low_rank(n, general):
     return train
 
 
+def ridge_path(n, general):
+    """Return a function that trains the KLDA for eight values of eta and returns objectives."""
+    X, y = classes(n, 20, 0.5)
+    kernel = Kernel("rbf", 0.05)
+    problem = BinaryProblem(X, y, kernel, kernel(X, X))
+    points = [{"eta": 10.0**k} for k in range(-6, 2)]
+
+    def train():
+        with patch.object(ridge, "SINGLE_ROWS", np.inf if general else 0):
+            return [model.fit.objective for model in KLDA().train_path(problem, points)]
+
+    return train
+
+
 def timed(call):
     """Return CPU seconds and the value of a call."""
     start = time.process_time()
@@ -93,7 +110,7 @@ def main():
     with options.out.open("w", newline="") as file, threadpool_limits(1):
         table = csv.DictWriter(file, FIELDS, lineterminator="\n")
         table.writeheader()
-        for make in (inverse, lanczos, low_rank):
+        for make in (inverse, lanczos, low_rank, ridge_path):
             make(120, False)()  # compiles
             for n in options.rows:
                 pairs = [

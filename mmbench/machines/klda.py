@@ -13,8 +13,10 @@ The least squares SVM with C = 1/eta has N plus ``(n+ n- / n) (m+ - m-)(m+ - m-)
 multiple of this w, and both use one solver.
 
     Fit.route              condition                             cost per eta: n rows, d features
-    Cholesky in features   linear kernel, two rows per feature   d^3 + n d
-    Cholesky               otherwise                             n^3 / 3
+    Cholesky in features   linear or poly of degree 1, two rows  d^3 + n d
+                           per feature
+    Cholesky               otherwise                             n^3 / 3, less from 1500 rows on
+                                                                 (`mmbench.solvers.ridge`)
     printed system         solver="reference"                    n^3
     equal means            the class means are equal: w = 0
 
@@ -30,6 +32,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.sparse import issparse
 
 from mmbench.errors import Status
 from mmbench.kernels import row_squares
@@ -151,6 +154,12 @@ class KLDA(WeightedClassifier):
             route, eye = "printed system", np.eye(len(rows.y))
             printed = rows.centred(np.asarray(gram))
             coef = np.column_stack([np.linalg.solve(printed + eta * eye, delta) for eta in ridges])
+        elif (mapped := _features_of_degree_one(problem)) is not None:
+            # the constant feature has no influence, since each class has the same mean of it; the
+            # first equation of the printed system gives the coefficients of the rows
+            route, mapped = "Cholesky in features", rows.root[:, None] * mapped
+            image = mapped @ _solve_by_least_squares(rows, mapped, ridges)
+            coef = (delta[:, None] - rows.centred(image)) / ridges
         else:
             coef = _solve_by_least_squares(rows, features, ridges)
         models = _certified(rows, ridges, coef, self.bias, errors, features)
@@ -195,6 +204,20 @@ class _Rows:
         for side, total in zip(self.sides, self.totals, strict=True):
             out -= np.outer(side, side @ columns / total)
         return out
+
+
+def _features_of_degree_one(problem: BinaryProblem) -> NDArray | None:
+    """Return centred features whose inner products give a centred ``poly`` kernel of degree 1.
+
+    Returns None for another kernel, sparse rows, or fewer than ROWS_PER_FEATURE rows per feature.
+    """
+    (n, d), kernel = problem.X.shape, problem.kernel
+    of_degree_one = kernel.name == "poly" and kernel.degree == 1 and not issparse(problem.X)
+    if not of_degree_one or n < ROWS_PER_FEATURE * d:
+        return None
+    return (problem.X - np.average(problem.X, axis=0, weights=problem.weights)) / np.sqrt(
+        kernel.divisor
+    )
 
 
 def _solve_by_least_squares(rows: _Rows, features: Any, etas: NDArray) -> NDArray:

@@ -171,7 +171,9 @@ class SigmaSVM(WeightedClassifier):
                 C = costs[k] if weights is None else costs[k] * weights
                 svm = train_svm(twin, C, solver, tol, start)
                 start = svm.state
-                model = replace(original(svm), state=svm)
+                model = models[k] = replace(original(svm), state=svm)
+                if self._searching:
+                    continue
                 objective = primal_objective(problem, model, 1 - D, D, costs[k], weights)
                 bound = svm.fit.bound
                 if D < 1:

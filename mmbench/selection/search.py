@@ -147,6 +147,8 @@ def select(
     earlier: GridPoint = {}  # parameters selected in earlier stages
     for points in parts:
         machines = [clone(machine).set_params(**params) for params in given]
+        for one in machines:
+            one._searching = True
         machines *= len(data.pairs) // len(machines)
         found = []
         for rows in data.parts():

@@ -7,12 +7,14 @@ import pytest
 from helpers.examples import examples
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from scipy.linalg.lapack import spotrf
 
 from mmbench.errors import Status
 from mmbench.kernels import Kernel
 from mmbench.machines import KLDA, LSSVM
 from mmbench.machines.base.problem import BinaryProblem, judged
 from mmbench.machines.kernel_pca import gram_by_features
+from mmbench.solvers import ridge
 from mmbench.solvers.ridge import FeatureGram, ridge_inverse, solve_path, solve_printed
 
 COSTS = (1e-2, 1.0, 1e3)
@@ -54,6 +56,26 @@ def test_a_path_solves_the_bordered_systems(n, rank, squared, by_features, seed)
         decisions = [gram @ each.coef[:, k] + each.b[k] for each in (found, expected)]
         np.testing.assert_allclose(*decisions, atol=1e-7)
     assert np.abs(found.a.sum(axis=0)).max() <= 1e-9 * max(1, np.abs(found.a).sum())
+
+
+@pytest.mark.parametrize(("unit", "smallest"), [(1.0, 1e-3), (1e-200, 1e-3), (1.0, 1e-14)])
+def test_factors_in_single_precision_serve_several_costs(unit, smallest, monkeypatch):
+    """Also with values beyond float32, and with ridges below its rounding errors."""
+    _, gram = symmetric(300, 200, 0)
+    y, border = np.where(np.arange(300) % 3 == 0, 1.0, -1.0), np.linspace(0.5, 2, 300)
+    gram, costs = gram * unit, [1 / (r * 200 * unit) for r in (4, 2, 1, smallest)]
+    direct = solve_path(gram, y, costs, border=border)
+    monkeypatch.setattr(ridge, "SINGLE_ROWS", 300)
+    monkeypatch.setattr(ridge, "ROWS_PER_STEP", 20)
+    factors = []
+    monkeypatch.setattr(
+        ridge.lapack, "spotrf", lambda *a, **k: factors.append(1) or spotrf(*a, **k)
+    )
+    shared = solve_path(gram, y, costs, border=border)
+    assert 0 < len(factors) < len(costs)
+    scale = np.abs(direct.a).max(axis=0)
+    np.testing.assert_allclose(shared.a / scale, direct.a / scale, atol=1e-9)
+    np.testing.assert_allclose(shared.b, direct.b, atol=1e-9)
 
 
 def test_a_ridge_that_drowns_in_rounding_is_the_smallest_that_counts():

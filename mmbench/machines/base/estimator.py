@@ -238,6 +238,10 @@ class PairwiseClassifier(Declared, Estimator):
 
     _doc_link_module: ClassVar[str] = "mmbench"
 
+    #: Whether a grid search trains the machine. It reads only decision values, and a machine may
+    #: then omit certificates.
+    _searching: ClassVar[bool] = False
+
     #: Offset subtracted from the features before a linear machine is trained, to avoid cancellation
     #: if the data lie far from the origin. Shape (n_features,); None without an offset.
     _origin: ClassVar[NDArray | None] = None

@@ -244,7 +244,7 @@ class FSVM(WeightedClassifier, JointClassifier):
                 started = time.perf_counter()
                 found = one._train_in(spaces[place])
                 trained[key] = found, time.perf_counter() - started
-            models[k] = spaces[place].models(*trained[key], one.C, one.rho)
+            models[k] = spaces[place].models(*trained[key], one)
         return models
 
     @property
@@ -395,14 +395,12 @@ class ComponentSpace:
             self._transformed[name] = self.rows.transformed(root)
         return self._transformed[name]
 
-    def models(
-        self, found: JointSolution, seconds: float, C: float, rho: float
-    ) -> list[BinaryModel]:
-        """Return one model per pair of classes, converted from rho = 1 to the argument `rho`.
+    def models(self, found: JointSolution, seconds: float, machine: FSVM) -> list[BinaryModel]:
+        """Return one model per pair of classes, converted from rho = 1 to the machine's rho.
 
         The conversion multiplies the objective by sqrt(rho) and divides M by sqrt(rho).
         """
-        scale = float(np.sqrt(rho))
+        C, scale = machine.C, float(np.sqrt(machine.rho))
         pairs = zip(self.rows.pairs, self.rows.weights, strict=True)
         # `at_zero` is the objective at w = 0, where the rows of the smaller class have slack 2, and
         # ``tr(MS)`` can be arbitrarily small
@@ -410,8 +408,9 @@ class ComponentSpace:
         extra: dict[str, Any] = {
             "rounds": found.rounds,
             "objectives": [scale * value for value in found.values],
-            "eigenvalues": [value / scale for value in found.extreme_eigenvalues()],
         }
+        if not machine._searching:
+            extra["eigenvalues"] = [value / scale for value in found.extreme_eigenvalues()]
         if found.status is Status.STOPPED_BY_RULE and scale * found.value > at_zero:
             values = f"{scale * found.value:.2g} exceeds its value {at_zero:.2g} at w = 0"
             extra["reason"] = f'the objective {values}; set variant="opt", or scale the data'

@@ -35,8 +35,9 @@ FIRST_ROWS_SHARE, FIRST_ROWS = 1 / 6, 600
 ADDED_ROWS_SHARE, ADDED_ROWS = 0.5, 100
 
 #: A row is added to the working set if it violates the margin by more than MARGIN_TOLERANCE. The
-#: SVM on the working set has the KKT tolerance MARGIN_TOLERANCE.
-MARGIN_TOLERANCE = 1e-9
+#: SVM on the working set has the KKT tolerance MARGIN_TOLERANCE, or MARGIN_TOLERANCE_FACTOR times
+#: the square of a tolerance above 3e-6, as in a grid search.
+MARGIN_TOLERANCE, MARGIN_TOLERANCE_FACTOR = 1e-9, 100
 
 #: Maximum number of SMO steps per row of the working set.
 STEPS_PER_ROW = 200
@@ -62,10 +63,13 @@ def solve_gram(
     objects are returned: the coefficients c of ``w = F'c``, the M4 problem restricted to the
     multiples of w, and its solution, whose `bound` holds for all directions.
     """
-    state, out = None, []
+    state: _Iteration | None = None
+    out = []
     for C in penalties:
         if state is None or state.best.is_trivial:
-            state = _Iteration(spread, C, 2.0 * mpm.w)
+            whole = state is not None and len(state.working.rows) == len(spread.y)
+            working = state.working if state is not None and whole else None
+            state = _Iteration(spread, C, 2.0 * mpm.w, tol, working)
         else:
             state.change_penalty(C)
         gaps: list[float] = []
@@ -101,37 +105,48 @@ class _WorkingSet:
         self.kernel = kernel  # releases the old matrix before the columns are copied
         self.rows, self.columns = np.append(old, rows), np.hstack([self.columns, columns])
 
-    def train(self, offset: NDArray, y: NDArray, C: float, v: NDArray) -> NDArray:
+    def train(self, offset: NDArray, y: NDArray, C: float, v: NDArray, tol: float) -> NDArray:
         """Return the multipliers v of an SVM with decision values ``kernel v + offset + b``.
 
         The argument `v` contains the initial multipliers.
         """
         ends = np.sort(np.outer(C * y, [0.0, 1.0]), axis=1)
         dual = PiecewiseQP(self.kernel, ends, (offset - y)[:, None])
-        return solve_smo(dual, v, MARGIN_TOLERANCE, STEPS_PER_ROW * len(v)).u
+        return solve_smo(dual, v, tol, STEPS_PER_ROW * len(v)).u
 
 
 class _Iteration:
     """State of the fixed-point iteration: w, multipliers, working set, and the best solution."""
 
-    def __init__(self, spread: GramSpread, C: float, c: NDArray):
+    def __init__(
+        self,
+        spread: GramSpread,
+        C: float,
+        c: NDArray,
+        tol: float,
+        working: _WorkingSet | None = None,
+    ):
         self.spread, self.y, self.C = spread, spread.y, C
+        self.tol = max(MARGIN_TOLERANCE, MARGIN_TOLERANCE_FACTOR * tol**2)
         self.c, self.decision = c, spread.gram @ c
         self.u = np.zeros(len(self.y))
-        y = self.y
+        self.working = self._first_rows() if working is None else working
+        self._start()
+
+    def _first_rows(self) -> _WorkingSet:
+        y, spread = self.y, self.spread
         margins = y * (self.decision + best_bias(self.decision, y))
         order = np.argsort(margins, kind="stable")
         # The optimal multipliers are at most C and sum to the optimal value of the M4, so that at
         # least (optimal value / C) rows have one. With fewer rows in the working set, the SVM may
         # have the solution w = 0, and many more iterations are needed.
-        line = self._along(c, self.decision)
+        line = self._along(spread.spreads(self.c, self.decision), self.decision)
         value = line.value(*line.tuned(np.ones(1)))
-        first = order[: max(FIRST_ROWS, int(FIRST_ROWS_SHARE * len(y)), int(value / C))]
+        first = order[: max(FIRST_ROWS, int(FIRST_ROWS_SHARE * len(y)), int(value / self.C))]
         if len(set(y[first])) < 2:  # the SVM needs rows of both classes
             other = order[y[order] != y[first[0]]]
             first = np.append(first, other[: len(first)])
-        self.working = _WorkingSet(spread, np.sort(first))
-        self._start()
+        return _WorkingSet(spread, np.sort(first))
 
     def change_penalty(self, C: float) -> None:
         """Change C, and multiply the multipliers by the ratio of the new C to the old C."""
@@ -141,7 +156,8 @@ class _Iteration:
 
     def _start(self) -> None:
         self.rounds = 0
-        self.best_c, self.best_line = self.c, self._along(self.c, self.decision)
+        self.spreads = self.spread.spreads(self.c, self.decision)
+        self.best_c, self.best_line = self.c, self._along(self.spreads, self.decision)
         self.best = self.best_line.trivial_solution()
         self._update_best()
 
@@ -154,21 +170,24 @@ class _Iteration:
         offset = self.decision[rows] - scale * (working.kernel @ self.u[rows])
         offset += scale * (self.values[rows] - working.columns.T @ half) / spread.damping
         u = np.zeros_like(self.u)
-        u[rows] = working.train(offset, y[rows], scale * self.C, scale * self.u[rows]) / scale
+        start = scale * self.u[rows]
+        u[rows] = working.train(offset, y[rows], scale * self.C, start, self.tol) / scale
         step = u - self.u
         half += working.columns @ step[rows].astype(spread.dtype)
         c = self.c + scale * spread.solution(self.residual + step, half)
         decision = spread.gram @ c
         self.rounds += 1
-        factor = float(self._along(c, decision).tuned(np.ones(1))[0][0])
+        line = self._along(spread.spreads(c, decision), decision)
+        factor = float(line.tuned(np.ones(1))[0][0])
         if factor > 0:
             c, decision = factor * c, factor * decision
         self._add_violated(decision, u)
         self.c, self.decision, self.u = c, decision, y * balanced(y * u, y, self.C)
+        self.spreads = spread.spreads(c, decision)
         self._update_best()
 
-    def _along(self, c: NDArray, decision: NDArray) -> MarginProblem:
-        return along(decision, self.y, self.spread.spreads(c, decision), self.C)
+    def _along(self, spreads: NDArray, decision: NDArray) -> MarginProblem:
+        return along(decision, self.y, spreads, self.C)
 
     def _add_violated(self, decision: NDArray, u: NDArray) -> None:
         """Add the rows with the largest margin violations to the working set."""
@@ -178,7 +197,7 @@ class _Iteration:
         b = float(np.mean((y - decision)[free])) if free.any() else best_bias(decision, y)
         margins = y * (decision + b)
         margins[rows] = np.inf
-        violated = np.flatnonzero(margins < 1.0 - MARGIN_TOLERANCE)
+        violated = np.flatnonzero(margins < 1.0 - self.tol)
         most = max(ADDED_ROWS, int(ADDED_ROWS_SHARE * len(rows)))
         added = min(most, len(violated))
         operations = len(y) * added * (0.5 * len(y) + len(rows) + added)
@@ -191,10 +210,9 @@ class _Iteration:
         For the lower bound, F'u is split into a multiple of the gradient of sx + sy and a residual.
         """
         spread, a = self.spread, np.abs(self.u)
-        self.spreads = spread.spreads(self.c, self.decision)
-        line = self._along(self.c, self.decision)
+        line = self._along(self.spreads, self.decision)
         # the gradient of sx + sy is ``Sx^{1/2} p + Sy^{1/2} q`` with unit vectors p and q
-        gradient = spread.gradient(self.c, self.decision)
+        gradient = spread.gradient(self.c, self.decision, self.spreads)
         self.residual = self.u - gradient
         self.values = spread.gram @ self.residual
         factor, b = line.tuned(np.ones(1))

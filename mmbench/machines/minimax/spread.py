@@ -205,6 +205,7 @@ class GramSpread:
 
     def __init__(self, gram: NDArray, y: NDArray, ridge: float):
         self.gram, self.y, self.ridge = gram, y, ridge
+        self._indices = np.flatnonzero(y > 0), np.flatnonzero(y < 0)
         self._sides = np.column_stack([y > 0, y < 0]).astype(float)
         self._counts = self._sides.sum(axis=0)
         #: Coefficients t of the difference of the class means, ``xm - ym = F't``, shape (n,).
@@ -236,14 +237,14 @@ class GramSpread:
     def spreads(self, c: NDArray, decision: NDArray) -> NDArray:
         """Return the class spreads (sx, sy) along ``w = F'c``, where `decision` is ``Kc``."""
         own = self.ridge * max(0.0, float(c @ decision))
-        return np.sqrt([decision[side].var() + own for side in (self.y > 0, self.y < 0)])
+        return np.sqrt([decision[side].var() + own for side in self._indices])
 
-    def gradient(self, c: NDArray, decision: NDArray) -> NDArray:
-        """Return g, where F'g is the gradient of the sum of class spreads at ``w = F'c``.
+    def gradient(self, c: NDArray, decision: NDArray, spreads: NDArray) -> NDArray:
+        """Return g, where F'g is the gradient of the sum of the class `spreads` at ``w = F'c``.
 
         `decision` is the vector Kc.
         """
-        inverse = 1.0 / self.spreads(c, decision)
+        inverse = 1.0 / spreads
         weights = self._sides @ (inverse / self._counts)
         return weights * self.centred(decision) + self.ridge * inverse.sum() * c
 
