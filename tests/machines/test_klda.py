@@ -12,13 +12,8 @@ from mmbench.kernels import Kernel
 from mmbench.machines import KLDA, LDA, LSSVM, klda
 from mmbench.machines.base.problem import BinaryProblem, judged
 
-KERNELS = (
-    Kernel("linear"),
-    Kernel("poly", degree=1, divisor=2.0),
-    Kernel("poly", degree=3),
-    Kernel("rbf", gamma=1.0),
-)
-LINEAR, RBF = KERNELS[0], KERNELS[-1]
+KERNELS = (Kernel("linear"), Kernel("poly", degree=3), Kernel("rbf", gamma=1.0))
+LINEAR, RBF = KERNELS[0], KERNELS[2]
 ETAS = (1e-6, 1e-3, 10.0)
 
 
@@ -29,7 +24,7 @@ def scores(problem, model, rows=None):
     return (problem.gram if rows is None else problem.kernel(rows, problem.X)) @ model.coef
 
 
-@pytest.mark.parametrize("kernel", KERNELS, ids=str)
+@pytest.mark.parametrize("kernel", KERNELS, ids=lambda kernel: kernel.name)
 @pytest.mark.parametrize("eta", ETAS)
 def test_direction_is_that_of_the_least_squares_svm(pair, kernel, eta):
     """w is a positive multiple, so centred scores are, on training and on new rows."""
@@ -44,7 +39,7 @@ def test_direction_is_that_of_the_least_squares_svm(pair, kernel, eta):
         assert cosine == pytest.approx(1, abs=1e-9)
 
 
-@pytest.mark.parametrize("kernel", KERNELS, ids=str)
+@pytest.mark.parametrize("kernel", (*KERNELS, Kernel("poly", degree=1, divisor=2.0)), ids=str)
 @pytest.mark.parametrize("eta", [1e-3, 10.0])
 def test_fast_and_reference_agree(pair, kernel, eta):
     problem = pair(kernel)
