@@ -41,7 +41,9 @@ class Published(SphinxDirective):
 
 
 def draw_all(app: Sphinx) -> None:
-    """Write a picture of each reference table with published values into ``docs/pictures``."""
+    """Write a picture of each reference table with published values, and the picture of the first
+    page, into ``docs/pictures``.
+    """
     folder = Path(app.srcdir) / "pictures"
     folder.mkdir(exist_ok=True)
     shown = [name for name in NAMES if compared(reference(name))]
@@ -49,6 +51,9 @@ def draw_all(app: Sphinx) -> None:
     for name, (suffix, width) in itertools.product(shown, widths.items()):
         file = folder / f"published_{name}{suffix}.svg"
         draw_figure("published", reference(name), file, width=width)
+    for suffix, width in widths.items():
+        file = folder / f"verdict_times{suffix}.svg"
+        draw_figure("time_and_accuracy", reference("verdict"), file, width=width)
 
 
 def setup(app: Sphinx) -> dict[str, bool]:

@@ -1,6 +1,8 @@
-// Scores of the search: the first lessons come before pages with the same words, reference pages and the changelog after.
+// Scores of the search: lessons and guides come before pages with the same words, reference pages and the changelog after.
 const LATER = [
-  [/^(start|own_table|python|estimators)$/, -2],
+  [/^(start|own_table|python|estimators)$/, -3],
+  [/^(data|certify|limits|compare|reports|experiments)$/, -2],
+  [/^(api|keys|commands|columns|cards|benchmarks)$/, 3],
   [/^(tables|generated|gallery|papers|extending)\//, 4],
   [/^(contributing|architecture)$/, 4],
   [/^changes$/, 30],

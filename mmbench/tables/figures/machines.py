@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 from statistics import fmean
+from textwrap import fill
 from typing import Any
 
 import numpy as np
@@ -17,9 +18,12 @@ from mmbench.results.pairwise import dataset_gaps, ranks_of
 from mmbench.results.statistics import LEVEL, Ranks
 from mmbench.tables.blocks import total_with_search
 from mmbench.tables.build import laid_out
-from mmbench.tables.figures.style import colour, data_names, draw_panels, name_lines
+from mmbench.tables.figures.style import PAGE, colour, data_names, draw_panels, name_lines
 from mmbench.tables.layouts.comparison import ROPE_PCT
 from mmbench.tables.names import caption_of
+
+#: Number of letters in a line of the axis labels of a figure narrower than a page.
+NARROW_LABEL = 17
 
 
 def draw_accuracies(results: Results, output: Path) -> str:
@@ -99,9 +103,11 @@ def draw_ranks(results: Results, output: Path) -> str:
     return draw_panels(output, found, panel, line=0.19, frame=0.75)
 
 
-def draw_times(results: Results, output: Path) -> str:
+def draw_times(results: Results, output: Path, width: float = PAGE) -> str:
     """Write a figure of accuracies and CPU times to a file, and return the numbers in the figure as
     text.
+
+    In a figure narrower than a page, the labels of the axes have several lines.
 
     The first machine of the experiment is compared with every other machine. The machines are
     sorted by CPU time, with the fastest machine on top. The left panel shows the difference in
@@ -119,6 +125,9 @@ def draw_times(results: Results, output: Path) -> str:
     if not found:
         raise UserError(f"{results.name}: no machine but {first} has results on two data sets")
 
+    def lines(label: str) -> str:
+        return label if width >= PAGE else fill(label, NARROW_LABEL)
+
     def panel(axes: Any, kernel: str, points: pd.DataFrame) -> str:
         from matplotlib.ticker import LogLocator, NullFormatter
 
@@ -128,7 +137,7 @@ def draw_times(results: Results, output: Path) -> str:
         gains.axvline(0.0, color="0.5", lw=0.8)
         gains.errorbar(points.gain, range(len(points)), xerr=points.error, fmt="o", color=colour(0))
         data = f"mean over {points.n.max()} data sets ± 2 s.e."
-        gains.set_xlabel(f"accuracy (%) minus {first}: {data}")
+        gains.set_xlabel(lines(f"accuracy (%) minus {first}: {data}"))
         gains.set_title(kernel, loc="left")
         name_lines(times, [""] * len(points), downwards=True)
         times.hlines(range(len(points)), points.low, points.high, color=colour(1), lw=1.2)
@@ -139,14 +148,15 @@ def draw_times(results: Results, output: Path) -> str:
         times.xaxis.set_major_formatter("{x:g}")
         times.xaxis.set_minor_formatter(NullFormatter())
         parts = "selection (also if reused), training, test"
-        times.set_xlabel(f"CPU time relative to {first}:\n{parts}")
+        times.set_xlabel(lines(f"CPU time relative to {first}:\n{parts}"))
         texts = (
             f"{p.machine} {p.gain:+.2f} ± {p.error:.2f} in {p.time:.2g} times the time"
             for p in list[Any](points.itertuples())
         )
         return f"{kernel}, against {first}: {', '.join(texts)}"
 
-    return draw_panels(output, found, panel, line=0.2, frame=0.75, ratios=(3, 2))
+    frame, ratios = (0.75, (3, 2)) if width >= PAGE else (1.05, (1, 1))
+    return draw_panels(output, found, panel, line=0.2, frame=frame, ratios=ratios, width=width)
 
 
 def _points(results: Results, kernel: KernelKey) -> pd.DataFrame:

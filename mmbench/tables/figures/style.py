@@ -101,6 +101,7 @@ def draw_panels(
     line: float,
     frame: float,
     ratios: Sequence[float] = (1,),
+    width: float = PAGE,
 ) -> str:
     """Write a figure with one panel per entry of the dict `found`, and return the texts of all
     panels.
@@ -109,10 +110,10 @@ def draw_panels(
     the axes, and the key and the value of an entry of `found`. The value of an entry of `found` has
     one element per machine. A panel has one line per machine. The height of a panel is `frame` plus
     `line` times the number of its lines, in inches. If a panel has several axes side by side,
-    `ratios` contains the relative widths of these axes.
+    `ratios` contains the relative widths of these axes. The width of the figure is in inches.
     """
     heights = [frame + line * len(rows) for rows in found.values()]
-    with drawing(output, PAGE, sum(heights)) as canvas:
+    with drawing(output, width, sum(heights)) as canvas:
         grid = canvas.subplots(
             len(heights), len(ratios), squeeze=False, height_ratios=heights, width_ratios=ratios
         )
