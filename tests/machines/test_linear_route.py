@@ -38,6 +38,7 @@ def test_many_rows_of_few_features_are_solved_in_these():
     assert not route(1000, 20, solver="smo")
 
 
+@pytest.mark.slow
 def test_few_rows_of_columns_in_units_of_their_own_are_solved():
     """Pairwise steps end with a gap of up to 0.7 here, after seconds."""
     rng = np.random.default_rng(0)
