@@ -10,7 +10,7 @@ import gzip
 import io
 import json
 import zlib
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import asdict, replace
 from pathlib import Path
@@ -44,6 +44,9 @@ ROWS, PAIRS = "rows.csv.gz", "pairs.csv.gz"
 SETTINGS, PUBLISHED = "config.yaml", "published.csv"
 #: Files that are unpacked from a bundle.
 BUNDLED = (CSV, SPLITS, FACTS, ROWS, PAIRS, SETTINGS)
+#: Significant digits of the numbers in the certificates of a reference folder, if not six. Tables
+#: print two; objectives are compared up to a relative difference of 1e-6.
+DIGITS = {"objective": 9, "max_violation": 4, "seconds": 4}
 #: Name of the folder that contains the reference folders.
 REFERENCE = "reference"
 #: Exceptions that can be raised when a damaged file is read.
@@ -371,6 +374,7 @@ def frames_of(results: Results) -> dict[str, pd.DataFrame]:
         }
         given = zip(splits.record, splits.certificates, strict=True)
         splits = splits.assign(certificates=[fits.get(key, value) for key, value in given])
+    splits = splits.assign(certificates=[f and [*map(_shortened, f)] for f in splits.certificates])
     made = {CSV: cells_frame(results), SPLITS: as_text("splits", splits, results.foreign)}
     stored = {ROWS: results.stored_rows, PAIRS: results.stored_pairs}
     if results.has_records:
@@ -388,6 +392,19 @@ def _rows_frame(results: Results) -> pd.DataFrame:
         for key, counts in results.row_counts.items()
     ]
     return typed("rows", pd.DataFrame(rows, columns=names("rows")))
+
+
+def _shortened(fit: Mapping[str, Any]) -> dict[str, Any]:
+    """Return a certificate with few digits and without its bound, which follows from the objective
+    and the gap. Most of the bytes of a reference folder are digits of certificates.
+    """
+
+    def short(name: str, value: Any) -> Any:
+        if isinstance(value, dict):
+            return {own: short(own, part) for own, part in value.items()}
+        return float(f"{value:.{DIGITS.get(name, 6)}g}") if isinstance(value, float) else value
+
+    return {name: short(name, value) for name, value in fit.items() if name != "bound"}
 
 
 def _has_ratios(fits: Any) -> bool:

@@ -182,9 +182,18 @@ def test_the_first_record_is_taken_on_request(parts, tmp_path):
 def test_every_command_reads_a_bundle_as_the_folder(whole, bundle, table, tmp_path):
     assert table == typed("table", whole)
     assert typed("compare", bundle, whole).startswith("agrees: 18 ")
-    # a bundle also has the accuracy of each pair of classes
-    frames = [mmbench.load(path).drop(columns="certificates") for path in (bundle, whole)]
+    # the certificates of a bundle have fewer digits, and the accuracy of each pair of classes
+    frames = [mmbench.load(path) for path in (bundle, whole)]
+    fits = [
+        [fit for text in frame.pop("certificates") for fit in json.loads(text)] for frame in frames
+    ]
     pd.testing.assert_frame_equal(*frames)
+    assert {name for short, long in zip(*fits, strict=True) for name in long.keys() - short} == {
+        "bound"
+    }
+    for name in ("objective", "gap", "max_violation", "n_support"):
+        numbers = [[fit[name] for fit in own] for own in fits]
+        assert numbers[0] == pytest.approx(numbers[1], rel=1e-8 if name == "objective" else 1e-3)
     assert len(pd.read_csv(io.StringIO(typed("export", bundle)))) == 18
     typed("report", bundle, "--output", tmp_path / "site")
     typed("export", whole, "--bundle", tmp_path / bundle.name)
