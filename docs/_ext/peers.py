@@ -6,7 +6,7 @@ The pictures are ``pictures/peers_*.svg``.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from functools import partial
 from itertools import zip_longest
 from pathlib import Path
@@ -65,6 +65,12 @@ QUESTIONS = {
 Rows = Iterator[list[str]]
 
 
+def head(words: list[str], numbers: Sequence[str] = (), last: Sequence[str] = ()) -> Rows:
+    """Yield the heading of a table: columns of words, of numbers, and of words again."""
+    yield [*words, *numbers, *last]
+    yield ["---"] * len(words) + ["---:"] * len(numbers) + ["---"] * len(last)
+
+
 def table_of(task: str) -> pd.DataFrame:
     """Return the measurements of a task, with the column ``kernel``."""
     table = pd.read_csv(FILE)
@@ -107,8 +113,7 @@ def compared(task: str, excess: bool = False) -> Rows:
     given = LINES[task]
     sized = given[1:] == ["n", "d"]
     heads = ["Data", "Rows × features"] if sized else [HEADS[name] for name in given]
-    yield [*heads, "mmbench" if excess else "mmbench, CPU ms", *map(name_of, others)]
-    yield ["---"] * len(heads) + ["---:"] * (1 + len(others))
+    yield from head(heads, ["mmbench" if excess else "mmbench, CPU ms", *map(name_of, others)])
     for values, part in table.groupby(given, sort=False):
         parts = {name: part[part.contender == name] for name in ("mmbench", *others)}
         row = [name_of(value) for value in values]
@@ -123,8 +128,8 @@ def compared(task: str, excess: bool = False) -> Rows:
 
 def answers() -> Rows:
     """Yield one row per task: in how many settings the fastest other package leads, and how far."""
-    yield ["Question", "Settings", "mmbench is slower in", "Fastest other", "Furthest behind"]
-    yield ["---", "---:", "---:", "---:", "---"]
+    counts = ["Settings", "mmbench is slower in", "Fastest other"]
+    yield from head(["Question"], counts, ["Furthest behind"])
     for task, question in QUESTIONS.items():
         table = table_of(task)
         others = table[(table.contender != "mmbench") & np.isfinite(table.ratio)]
@@ -147,8 +152,7 @@ def predictions() -> Rows:
     """Yield the rows of the table of prediction times."""
     table = table_of("classes")
     names = list(dict.fromkeys(table.contender))
-    yield ["Data", "Rows predicted", "mmbench, CPU ms", *map(name_of, names[1:])]
-    yield ["---", "---:"] + ["---:"] * len(names)
+    yield from head(["Data"], ["Rows predicted", "mmbench, CPU ms", *map(name_of, names[1:])])
     for (data, n), part in table.groupby(["data", "n"], sort=False):
         own = part.set_index("contender")
         for rows in (1, 10000):
@@ -163,8 +167,8 @@ def predictions() -> Rows:
 def growth() -> Rows:
     """Yield one row per kernel and machine: time, ratio to the SVM, exponent of n and memory."""
     table = table_of("growth").dropna(subset=["seconds"])
-    yield ["Kernel", "Machine", "Rows", "CPU s", "SVM = 1", "Exponent of n", "Memory, MB"]
-    yield ["---", "---", *["---:"] * 5]
+    numbers = ["Rows", "CPU s", "SVM = 1", "Exponent of n", "Memory, MB"]
+    yield from head(["Kernel", "Machine"], numbers)
     for kernel, whole in table.groupby("kernel", sort=False):
         for name, own in whole.groupby("contender", sort=False):
             last = own.sort_values("n").iloc[-1]
@@ -191,8 +195,7 @@ def slope(own: pd.DataFrame, size: str = "n") -> float:
 def first() -> Rows:
     """Yield the CPU seconds of the first fit of each machine, from the least to the largest."""
     table = table_of("first").set_index(["contender", "kernel"])
-    yield ["Machine", "Linear kernel, CPU s", "RBF kernel, CPU s"]
-    yield ["---", "---:", "---:"]
+    yield from head(["Machine"], ["Linear kernel, CPU s", "RBF kernel, CPU s"])
     for name in dict.fromkeys(table.index.get_level_values("contender")):
         row = [name_of(name)]
         for kernel in ("linear", "RBF"):
@@ -205,8 +208,7 @@ def first() -> Rows:
 def source() -> Rows:
     """Yield the packages, their versions and the processor."""
     table = pd.read_csv(FILE)
-    yield ["Package", "Version"]
-    yield ["---", "---"]
+    yield from head(["Package", "Version"])
     yield from (text.rsplit(" ", 1) for text in sorted(set(table.version), key=str.lower))
     yield ["processor", ", ".join(sorted(set(table.processor.dropna())))]
     yield ["repeats per measurement", spanned(table.repeats)]
@@ -224,8 +226,7 @@ def routes() -> Rows:
         "low rank": ["MMRM, overlapping classes in the plane", "the whole Gram matrix"],
     }
     table = pd.read_csv(FILE.with_name("routes.csv"))
-    yield ["Problem", "Compared with", "Rows", "Times faster", "Relative difference"]
-    yield ["---", "---", "---:", "---:", "---:"]
+    yield from head(["Problem", "Compared with"], ["Rows", "Times faster", "Relative difference"])
     for row in table.itertuples():
         faster = spanned(pd.Series([row.ratio_low, row.ratio, row.ratio_high]))
         yield [*texts[row.route], f"{row.n:,}", faster, f"{row.difference:.0e}"]
@@ -238,8 +239,8 @@ def gaps(kernel: str) -> Rows:
     table = pd.read_csv(FILE.with_name("audit_svms.csv"))
     table = table[table.kernel == kernel]
     penalties = sorted(set(table.C))
-    yield ["Solver", *(f"C = {C:g}" for C in penalties), "Labels", "CPU ms", "Warned"]
-    yield ["---", *["---:"] * (len(penalties) + 3)]
+    columns = [*(f"C = {C:g}" for C in penalties), "Labels", "CPU ms", "Warned"]
+    yield from head(["Solver"], columns)
     for solver, own in table.groupby("solver", sort=False):
         cells = [own.gap[own.C == C] for C in penalties]
         labels = 100 * own.labels_changed.sum() / own.n.sum()
@@ -264,8 +265,7 @@ def runner() -> Rows:
         "table per record": "table of 100,000 records, per record",
         "scan per record": "reading 100,000 records before a run continues, per record",
     }
-    yield ["Part", "CPU ms", "Share of the whole run"]
-    yield ["---", "---:", "---:"]
+    yield from head(["Part"], ["CPU ms", "Share of the whole run"])
     for row in pd.read_csv(FILE.with_name("runner.csv")).itertuples():
         share = "–" if np.isnan(row.share) else f"{short(100 * row.share)} %"
         yield [texts[row.part], short(1e3 * row.seconds), share]
@@ -285,8 +285,7 @@ def mmrm_grid() -> Rows:
         "At the coefficient limit": total.at_limit,
         "Largest relative gap": tiny(table.gap.max()),
     }
-    yield list(cells)
-    yield ["---:"] * len(cells)
+    yield from head([], list(cells))
     yield list(map(str, cells.values()))
 
 
@@ -295,8 +294,7 @@ def tests_over_splits() -> Rows:
     table = pd.read_csv(FILE.with_name("tests_over_splits.csv"))
     shifts = ("0.5", "1", "2", "4")
     heads = ["paired t-test: level", "corrected t-test: level", "power", "rule: level", "power"]
-    yield ["Protocol", *heads]
-    yield ["---", *["---:"] * len(heads)]
+    yield from head(["Protocol"], heads)
     for protocol, own in table.groupby("protocol", sort=False):
         spread = np.sqrt((own.rule * (100 - own.rule) / own.pools).sum()) / len(own)
         texts = [level_of(own.t), level_of(own.nb), powers(own, "nb", shifts)]
@@ -311,8 +309,8 @@ def tests_over_splits() -> Rows:
 def draws() -> Rows:
     """Yield how far seeds move means, from ``draws.csv``."""
     table = pd.read_csv(FILE.with_name("draws.csv"))
-    yield ["Table", "A seed draws", "Splits", "Standard deviation", "Largest range", "Ratio"]
-    yield ["---", "---", "---:", "---:", "---:", "---:"]
+    numbers = ["Splits", "Standard deviation", "Largest range", "Ratio"]
+    yield from head(["Table", "A seed draws"], numbers)
     for (name, drawn), own in table.groupby(["table", "drawn"], sort=False):
         cells = own.groupby(["dataset", "machine"])
         sd, spread = cells["mean"].std(), cells["mean"].max() - cells["mean"].min()
@@ -342,8 +340,7 @@ def m4_complexity() -> Rows:
     }
     table = pd.read_csv(FILE.with_name("m4_complexity.csv"))
     heads = ["Exponent of N", "largest N × n: CPU s", "Exponent of n", "largest N × n: CPU s"]
-    yield ["Algorithm", *heads]
-    yield ["---", *["---:"] * 4]
+    yield from head(["Algorithm"], heads)
     for route, whole in table.groupby("route", sort=False):
         row = [texts[route]]
         for series, size in (("rows", "n"), ("features", "d")):

@@ -14,7 +14,7 @@ from __future__ import annotations
 import re
 import sys
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from functools import cached_property
 from pathlib import Path
 from typing import NamedTuple
@@ -54,8 +54,6 @@ FIGURES = ("critical_difference", "time_and_accuracy")
 class Against(NamedTuple):
     """Comparison of a machine with the SVM over data sets, for one kernel and one metric."""
 
-    kernel: KernelKey
-    metric: str
     mean: str
     posterior: Posterior
     #: Numbers of differences above, within and below the region of practical equivalence, as text.
@@ -86,7 +84,6 @@ class Verdict:
 
     def __init__(self, experiment: str):
         self.name, self.results = experiment, laid_out(read_reference(REFERENCE / experiment))
-        self._found: dict[tuple[KernelKey, str, str], Against | None] = {}
         cells = self.results.cells
         ran = set(cells.metric[cells.measured.notna()])
         self.metrics = [name for name in METRICS if name in ran]
@@ -143,13 +140,13 @@ class Verdict:
         frames = ((k, stability_of_ranks(self.results, k)) for k in self.kernels)
         return {k: frame for k, frame in frames if frame is not None}
 
-    def against(self, kernel: KernelKey, machine: str, metric: str) -> Against | None:
-        """Return a machine's comparison with the SVM; None for fewer than two data sets."""
-        asked = kernel, machine, metric
-        if asked not in self._found:
-            gaps = dataset_gaps(self.results, kernel, machine, SVM, metric)
-            self._found[asked] = self._compared(kernel, metric, gaps)
-        return self._found[asked]
+    @cached_property
+    def comparisons(self) -> dict[tuple[str, KernelKey, str], Against]:
+        """Comparisons with the SVM on at least two data sets, by machine, kernel and metric."""
+        cells = [(m, k) for m in self.results.columns for k in self.kernels_of(m)]
+        asked = [(*cell, metric) for cell in cells for metric in self.metrics]
+        gaps = {(m, k, x): dataset_gaps(self.results, k, m, SVM, x) for m, k, x in asked}
+        return {at: against(at[-1], own) for at, own in gaps.items() if len(own) > 1}
 
     def rbf_against_linear(self, metric: str) -> Against | None:
         """Return the comparison between the RBF and the linear kernel of the SVM."""
@@ -158,32 +155,15 @@ class Verdict:
         keys = [(place, place._replace(kernel="linear")) for place in places]
         pairs = [[self.results.value(key, metric) for key in pair] for pair in keys]
         gaps = [sign_of(metric) * (a - b) for a, b in pairs if None not in (a, b)]
-        return self._compared(rbf, metric, gaps)
-
-    def _compared(self, kernel: KernelKey, metric: str, gaps: Sequence[float]) -> Against | None:
-        rope = rope_of(metric)
-        if len(gaps) < 2:
-            return None
-        posterior = signed_rank_posterior(gaps, rope)
-        wins, losses = (sum(sign * gap > rope for gap in gaps) for sign in (1, -1))
-        counts = f"{wins}/{len(gaps) - wins - losses}/{losses}"
-        mean = signed(float(np.mean(gaps)), decimals_of(metric))
-        return Against(kernel, metric, mean, posterior, counts)
+        return against(metric, gaps) if len(gaps) > 1 else None
 
     def with_finding(self, finding: str) -> list[tuple[str, str, str, str]]:
         """Return machine, kernel, median and quartiles of CPU time ratios per accuracy finding."""
-        found = [(k, m) for m in self.results.columns for k in self.kernels_of(m)]
         return [
-            (self.label(m), self.short(k), *self.times(k, m)[::2])
-            for k, m in found
-            if (a := self.against(k, m, METRIC)) and a.finding == finding
+            (self.label(m), self.short(kernel), *self.times(kernel, m)[::2])
+            for (m, kernel, metric), own in self.comparisons.items()
+            if metric == METRIC and own.finding == finding
         ]
-
-    def all_against(self, machine: str) -> Iterator[Against]:
-        """Yield the comparisons of a machine with the SVM, for all its kernels and metrics."""
-        for kernel in self.kernels_of(machine):
-            found = (self.against(kernel, machine, metric) for metric in self.metrics)
-            yield from filter(None, found)
 
     def times(self, kernel: KernelKey, machine: str) -> tuple[str, str, str]:
         """Return the median, range and quartiles of CPU time relative to the SVM over data sets,
@@ -223,10 +203,10 @@ class Verdict:
 
     def advice(self, machine: str) -> str:
         """Return advice on when to prefer a machine to the SVM, from findings and CPU times."""
-        found = list(self.all_against(machine))
-        findings = {one.finding for one in found}
+        own = {at: made for at, made in self.comparisons.items() if at[0] == machine}
+        by = grouped((made.finding, name_of(at[-1])) for at, made in own.items())
+        findings = by.keys()
         if "better" in findings:
-            by = grouped((a.finding, name_of(a.metric)) for a in found)
             words = (word for word in ("better", "worse") if word in by)
             return ", ".join(f"{word} by {listing(dict.fromkeys(by[word]))}" for word in words)
         if findings == {"worse"}:
@@ -240,6 +220,15 @@ class Verdict:
         if findings == {"equivalent", "worse"}:
             return "better by no metric, worse by some"
         return "better by no metric, undecided by some"
+
+
+def against(metric: str, gaps: Sequence[float]) -> Against:
+    """Return the comparison with differences `gaps` on data sets; positive ones are better."""
+    rope = rope_of(metric)
+    wins, losses = (sum(sign * gap > rope for gap in gaps) for sign in (1, -1))
+    counts = f"{wins}/{len(gaps) - wins - losses}/{losses}"
+    mean = signed(float(np.mean(gaps)), decimals_of(metric))
+    return Against(mean, signed_rank_posterior(gaps, rope), counts)
 
 
 def name_of(metric: str) -> str:

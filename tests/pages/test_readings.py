@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pandas as pd
 import pytest
 
 from mmbench.config.read import config_of
@@ -21,7 +22,7 @@ from results.pages.readings import (
     standard_error,
     table,
 )
-from results.pages.readings_page import PAGE, Cell, entry, page
+from results.pages.readings_page import PAGE, entry, page, tables
 
 EXPERIMENTS = tuple(dict.fromkeys(reading.of for reading in readings()))
 PIMA = {"experiment": "mmrm_table1", "dataset": "pima", "kernel": "linear", "degree": None}
@@ -144,6 +145,19 @@ def test_a_printed_spread_takes_the_place_of_our_own_deviation():
     assert standard_error(cell, cell, "sd") == pytest.approx((9 + 0.4**2 / 50) ** 0.5)
 
 
+def made(base, **lines):
+    """Return the cell and the attempts for a line of the reference run and lines of readings."""
+    base = {**PIMA, "experiment": "own", "machine": "svm", "cpu_minutes": 1.0} | base
+    rows = [base | {"reading": "own", "status": "optimal"}]
+    rows += [base | line | {"reading": name} for name, line in lines.items()]
+    cells, found = tables(pd.DataFrame(rows))
+    return next(cells.itertuples()), found
+
+
+def with_flag(found, flag):
+    return list(found.reading[found[flag]])
+
+
 DONE = {"in_band": "True", "n": 50, "splits": 50, "status": "optimal"}
 
 
@@ -153,10 +167,12 @@ def test_chance_is_that_of_new_draws():
     near = DONE | {"measured": 90.5, "half_width": 1.0}
     mirrored = near | {"measured": 88.5, "in_band": "False"}
     names = [reading.name for reading in readings() if not reading.spread][:3]
-    cell = Cell(base, dict(zip(names, (near, mirrored, {"status": NOT_RUN}), strict=True)))
+    lines = (near, mirrored, {"status": NOT_RUN})
+    cell, found = made(base, **dict(zip(names, lines, strict=True)))
     assert cell.redraw == pytest.approx(0.5)
     assert cell.redrawn_once == pytest.approx(0.75)
-    assert (cell.near, cell.mirrored) == ([names[0]], [names[1]])
+    assert (with_flag(found, "near"), with_flag(found, "mirrored")) == ([names[0]], [names[1]])
+    assert (cell.near, cell.mirrored, cell.tried) == (1, 1, 2)
 
 
 def test_a_wider_band_alone_does_not_come_closer():
@@ -165,17 +181,19 @@ def test_a_wider_band_alone_does_not_come_closer():
         "wider": DONE | {"measured": 90.0, "half_width": 5.0},
         "nearer": DONE | {"measured": 93.0, "half_width": 1.0},
     }
-    cell = Cell(base, lines)
-    assert (cell.near, cell.closer) == (["wider", "nearer"], ["nearer"])
-    assert (cell.mirrored, cell.closer_mirrored) == (["wider"], [])
+    _, found = made(base, **lines)
+    flags = ("near", "closer", "mirrored", "closer_mirrored")
+    shown = [with_flag(found, flag) for flag in flags]
+    assert shown == [["wider", "nearer"], ["nearer"], ["wider"], []]
 
 
 def test_the_page_says_how_many_splits_were_run_where_not_all_were():
-    base = PIMA | {"metric": "accuracy_pct", "measured": 90.0, "published": 94.0}
+    base = {"metric": "accuracy_pct", "measured": 90.0, "published": 94.0}
+    base |= {"sd": 1.0, "n": 100, "half_width": 1.0}
     whole = DONE | {"measured": 93.0, "half_width": 1.0, "in_band": "False"}
-    cell = Cell(base, {"all": whole, "part": whole | {"n": 10}})
-    assert cell.parts == ["part"]
-    assert (entry(cell, "all"), entry(cell, "part")) == ("93.00 ✗", "93.00 ✗, n = 10")
+    _, found = made(base, all=whole, part=whole | {"n": 10})
+    assert with_flag(found, "part") == ["part"]
+    assert (entry(found, "all"), entry(found, "part")) == ("93.00 ✗", "93.00 ✗, n = 10")
 
 
 def test_a_reading_that_nobody_ran_is_said_to_be_so():

@@ -100,14 +100,14 @@ def test_findings_and_advice_follow_from_probabilities(reference) -> None:
     }
     assert {machine: verdict.advice(machine) for machine in advice} == advice
     assert "- **Better by accuracy and log loss**: RMM\n" in page()
-    assert verdict.against(linear, "lssvm", "log_loss").finding == "worse"
-    assert verdict.against(linear, "lssvm", "accuracy_pct").finding == ""
+    assert verdict.comparisons["lssvm", linear, "log_loss"].finding == "worse"
+    assert verdict.comparisons["lssvm", linear, "accuracy_pct"].finding == ""
     assert "| [RMM](machines/rmm.md) | linear | **better** | **better** |" in page()
     assert "| [LS-SVM](machines/least_squares.md) | linear |  | worse |" in page()
 
 
 def test_bars_have_the_shares_of_their_probabilities(reference) -> None:
-    bar = Verdict("verdict").against(("linear", None), "lssvm", "log_loss").bar
+    bar = Verdict("verdict").comparisons["lssvm", ("linear", None), "log_loss"].bar
     assert 'class="bar" style="--worse: 1.00; --better: 0.00">1.00 / 0.00 / 0.00<' in bar
 
 
@@ -120,7 +120,7 @@ def test_time_counts_the_search_of_the_machine_whose_parameters_are_taken_over(r
 def test_ends_of_grids_wins_and_fits_are_counted_over_the_data_sets(reference) -> None:
     verdict = Verdict("verdict")
     assert verdict.ends("rmm") == [("C", 16, 40)]
-    assert str(verdict.against(("linear", None), "lssvm", "accuracy_pct").counts) == "4/0/4"
+    assert str(verdict.comparisons["lssvm", ("linear", None), "accuracy_pct"].counts) == "4/0/4"
     text = page()
     assert "| RMM | C 16 of 40 | 1 inaccurate, 39 optimal | 1 of 40 |" in text
     assert "8 comparisons with the SVM" in text
