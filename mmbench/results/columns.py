@@ -62,6 +62,7 @@ def typed(frame: str, table: pd.DataFrame) -> pd.DataFrame:
             if not pd.api.types.is_numeric_dtype(given):  # texts of a CSV file
                 known = given.astype(object).where(~missing, None)
                 truth = known.map({"True": True, "False": False, True: True, False: False})
-                given = truth if kind == "flag" else pd.to_numeric(known)
+                # `pd.to_numeric` rounds some texts to a neighbouring number
+                given = truth if kind == "flag" else known.astype(float)
             made[name] = given.astype(DTYPES[kind])  # type: ignore[call-overload]
     return pd.DataFrame(made | {name: table[name] for name in others}, table.index)
