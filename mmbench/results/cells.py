@@ -214,6 +214,11 @@ def selected(splits: Sequence[Row]) -> list[dict[str, Any]]:
 # -- one cell --------------------------------------------------------------------------------------
 
 
+def finished(splits: Iterable[Row]) -> list[Row]:
+    """Return the splits with a result."""
+    return [split for split in splits if split.accuracy_pct is not None]
+
+
 def has_failed_fit(split: Row) -> bool:
     """Return whether the training of a binary classifier failed on a split."""
     return bool((split.fits or {}).get(Status.FAILED))
@@ -223,8 +228,7 @@ def counted(splits: Iterable[Row], include_failed: bool) -> list[Row]:
     """Return the splits over which means are computed: finished ones, by default without those on
     which a fit failed.
     """
-    done = (split for split in splits if split.accuracy_pct is not None)
-    return [split for split in done if include_failed or not has_failed_fit(split)]
+    return [s for s in finished(splits) if include_failed or not has_failed_fit(s)]
 
 
 def status_of(planned: PlannedCell, splits: Sequence[Row]) -> str:
@@ -249,7 +253,7 @@ def note_of(planned: PlannedCell, splits: Sequence[Row], include_failed: bool) -
         return ""
     if not splits:
         return "not run"
-    done, parts = [split for split in splits if split.accuracy_pct is not None], []
+    done, parts = finished(splits), []
     n_done, n_splits = len(done), planned.n_splits
     if n_done < n_splits:
         failed = (split for split in splits if split.accuracy_pct is None)
@@ -311,7 +315,7 @@ def compared(
     row |= {"published": published["value"], "published_spread": published["std"]}
     if not published["usable"]:
         return row | {"objection": f"{NO_TARGET}: {published['reason']}"}
-    done = [split for split in splits if split.accuracy_pct is not None]
+    done = finished(splits)
     for part, verb in (("n_train", "trained"), ("n_test", "tested")) if compare else ():
         sizes = {getattr(split, part) for split in done}
         # Some papers state the number of rows of one pair of classes, not of all classes. The

@@ -27,7 +27,7 @@ from mmbench.jobs.planned import Key, Plan, PlannedCell, grouped, key_of
 from mmbench.jobs.record import Record, plain
 from mmbench.jobs.seal import BadRecord
 from mmbench.jobs.store import CONFIG, PLAN, RecordStore
-from mmbench.results.cells import marked, rows_of
+from mmbench.results.cells import finished, marked, rows_of
 from mmbench.results.columns import json_names, names, typed
 from mmbench.results.frames import Results
 from mmbench.results.pairwise import pair_frame
@@ -189,7 +189,7 @@ def facts_of(
 ) -> dict[str, Any]:
     """Return the facts about a run, or about some of its splits. `records` may be empty."""
     rows = rows_of(splits)
-    done = [row for row in rows if row.accuracy_pct is not None]
+    done = finished(rows)
     texts = grouped((row.dataset, text) for row in rows for text in row.deviations or ())
     run = grouped(((r.mmbench, r.python, r.computer), r.pairs_at_a_time) for r in done)
     code: dict[tuple[Any, str], dict[str, None]] = {}
@@ -366,15 +366,13 @@ def cells_frame(results: Results) -> pd.DataFrame:
 
 def frames_of(results: Results) -> dict[str, pd.DataFrame]:
     """Return the frames of a reference folder by file name, as they are written."""
-    splits = results.splits
-    if results.has_records:
-        rows = (row for rows in results.by_cell.values() for row in rows)
-        fits = {
-            r.record: results.fits_with_accuracy(r) for r in rows if _has_ratios(r.certificates)
-        }
-        given = zip(splits.record, splits.certificates, strict=True)
-        splits = splits.assign(certificates=[fits.get(key, value) for key, value in given])
-    splits = splits.assign(certificates=[f and [*map(_shortened, f)] for f in splits.certificates])
+    import pandas as pd
+
+    fits = [
+        row.certificates and [*map(_shortened, results.fits_with_accuracy(row))]
+        for row in rows_of(results.splits)
+    ]
+    splits = results.splits.assign(certificates=pd.Series(fits, results.splits.index, object))
     made = {CSV: cells_frame(results), SPLITS: as_text("splits", splits, results.foreign)}
     stored = {ROWS: results.stored_rows, PAIRS: results.stored_pairs}
     if results.has_records:
@@ -405,10 +403,6 @@ def _shortened(fit: Mapping[str, Any]) -> dict[str, Any]:
         return float(f"{value:.{DIGITS.get(name, 6)}g}") if isinstance(value, float) else value
 
     return {name: short(name, value) for name, value in fit.items() if name != "bound"}
-
-
-def _has_ratios(fits: Any) -> bool:
-    return bool(fits) and "margin_ratio" in fits[0].get("extra", {})
 
 
 def facts_text(results: Results) -> str:

@@ -34,6 +34,7 @@ from mmbench.results.cells import (
     certificates,
     compared,
     counted,
+    finished,
     in_band,
     kept_share,
     key_at,
@@ -199,6 +200,12 @@ class Results:
         return dict.fromkeys(key.machine for key in self.by_cell)
 
     @cached_property
+    def by_machine(self) -> dict[str, list[Row]]:
+        """Splits with a result by machine, in the order of the plan."""
+        cells = grouped((key.machine, rows) for key, rows in self.by_cell.items())
+        return {name: finished(itertools.chain(*rows)) for name, rows in cells.items()}
+
+    @cached_property
     def _planned(self) -> dict[Key, Any]:
         return {cell.key: cell for cell in self.plan.cells}
 
@@ -227,15 +234,18 @@ class Results:
 
     def first(self, key: Key) -> Row | None:
         """Return the first split of a cell with a result, or None."""
-        done = (row for row in self.by_cell.get(key, ()) if row.accuracy_pct is not None)
+        done = finished(self.by_cell.get(key, ()))
         return min(done, key=lambda row: (row.repeat, row.fold, row.seed), default=None)
 
     def fits_with_accuracy(self, row: Row) -> list[dict[str, Any]]:
-        """Return the certificates of a split of the MMRM with the accuracy of each pair of classes
-        on its test rows, as the entry ``accuracy_pct``.
+        """Return the certificates of a split. If they have margin ratios, the entry
+        ``accuracy_pct`` is the accuracy of each pair of classes on its test rows.
         """
         fits = row.certificates or []
-        arrays = self.arrays(row.record) if "accuracy_pct" not in fits[0] else {}
+        lacking = any(
+            "margin_ratio" in fit.get("extra", {}) and "accuracy_pct" not in fit for fit in fits
+        )
+        arrays = self.arrays(row.record) if lacking else {}
         if "decisions" not in arrays:
             return fits
         accuracies = pair_accuracies([fit["pair"] for fit in fits], arrays)
@@ -312,7 +322,7 @@ class Results:
         compare, heads, later = not self.plan.smoke, {}, list[tuple[Key, dict[str, Any]]]()
         for key, planned in self._planned.items():
             splits, own = self.by_cell.get(key, []), self.counted(key)
-            done = [split for split in splits if split.accuracy_pct is not None]
+            done = finished(splits)
             heads[key] = head = {
                 "experiment": self.name,
                 "status": status_of(planned, splits),
@@ -427,9 +437,7 @@ class Results:
 
     def totals(self) -> Iterable[tuple[Key, dict[str, Any]]]:
         """Yield the rows that summarize the certificates of all fits of a machine."""
-        machines = grouped((key.machine, r) for key, rows in self.by_cell.items() for r in rows)
-        for machine, rows in machines.items():
-            done = [row for row in rows if row.accuracy_pct is not None]
+        for machine, done in self.by_machine.items():
             for name, value in (certificates(done) if done else {}).items():
                 entries = {"metric": name, "measured": value, "n": len(done)}
                 yield Key("", "", None, machine), {"experiment": self.name, **entries}
@@ -460,7 +468,7 @@ class Results:
         """Return the same results with other columns in tables."""
         made = replace(self, order=lambda _: list(machines))
         known = ["cells", "by_cell", "keys", "places", "_rows", "_values", "differences"]
-        known += ["_counted", "_tested", "_indices"]
+        known += ["by_machine", "_counted", "_tested", "_indices"]
         vars(made).update({name: vars(self)[name] for name in known if name in vars(self)})
         return made
 

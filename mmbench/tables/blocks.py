@@ -20,6 +20,7 @@ from mmbench.results.cells import (
     TOTALS,
     Row,
     counts,
+    finished,
     routes_text,
     selected,
 )
@@ -379,8 +380,8 @@ def search_space(results: Results) -> Grid:
 
 def chosen_text(results: Results, key: Key) -> str:
     """Return the selected parameters of a cell as text, or a dash if none was selected."""
-    done = [row for row in results.by_cell.get(key, ()) if row.accuracy_pct is not None]
-    return ", ".join(row["text"] for row in selected(done)) or NOTHING
+    rows = selected(finished(results.by_cell.get(key, ())))
+    return ", ".join(row["text"] for row in rows) or NOTHING
 
 
 def parameters(results: Results) -> Grid:
@@ -395,9 +396,7 @@ def parameters(results: Results) -> Grid:
 
 def statuses_text(results: Results, machine: str) -> str:
     """Return the numbers of the binary classifiers of a machine by status, the worst first."""
-    own = (rows for key, rows in results.by_cell.items() if key.machine == machine)
-    done = [row for rows in own for row in rows if row.accuracy_pct is not None]
-    statuses = counts(done, "fits").items()
+    statuses = counts(results.by_machine.get(machine, ()), "fits").items()
     ordered = sorted(statuses, key=lambda item: -SEVERITY.index(Status(item[0])))
     ended = ", ".join(f"{count} {status.replace('_', ' ')}" for status, count in ordered)
     limited = results.value(Key("", "", None, machine), "at_coefficient_limit") or 0
@@ -408,9 +407,8 @@ def fits_grid(results: Results) -> Grid:
     """Return a table block on the trained binary classifiers of each machine: statuses, algorithms,
     duality gaps, and constraint violations.
     """
-    splits = grouped((key.machine, r) for key, rows in results.by_cell.items() for r in rows)
-    done = {m: [r for r in rows if r.accuracy_pct is not None] for m, rows in splits.items()}
-    found = {m: done[m] for m in results.configured if done.get(m)}
+    done = results.by_machine
+    found = {machine: done[machine] for machine in results.configured if done.get(machine)}
     algorithms = {machine: routes_text(counts(rows, "routes")) for machine, rows in found.items()}
     routes, lines = any(algorithms.values()), list[list[Shown]]()
     for machine in found:

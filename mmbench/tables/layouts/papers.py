@@ -16,7 +16,7 @@ import numpy as np
 import pandas as pd
 
 from mmbench.jobs.planned import Key
-from mmbench.results.cells import METRIC, Row
+from mmbench.results.cells import METRIC, Row, finished
 from mmbench.results.differences import MIN_SPLITS
 from mmbench.results.frames import Results
 from mmbench.results.pairwise import difference_of, split_gaps
@@ -395,9 +395,8 @@ OPTIMUM, EXCESS = "fsvm_opt", "excess_pct"
 
 
 def _first_fits(results: Results, key: Key) -> dict[Any, Any]:
-    rows = (row for row in results.by_cell.get(key, ()) if row.certificates)
-    done = (row for row in rows if row.accuracy_pct is not None)
-    return {(row.repeat, row.fold, row.seed): row.certificates[0] for row in done}
+    rows = (row for row in finished(results.by_cell.get(key, ())) if row.certificates)
+    return {(row.repeat, row.fold, row.seed): row.certificates[0] for row in rows}
 
 
 def fsvm_rounds(results: Results) -> list[Grid]:

@@ -14,7 +14,7 @@ import numpy as np
 import pandas as pd
 
 from mmbench.jobs.planned import Key
-from mmbench.results.cells import METRIC, counts
+from mmbench.results.cells import METRIC, counts, finished
 from mmbench.results.frames import KernelKey, Results
 from mmbench.tables.names import caption_of, notes_of
 from mmbench.tables.text import NOTHING, Grid, Shown, Text, numbers, small_text, words
@@ -43,9 +43,8 @@ def trainings(results: Results) -> pd.DataFrame:
             *(fit["extra"].get("solver_status"), *map(fit.get, NUMBERS)),
         )
         for key, splits in results.by_cell.items()
-        for row in splits
-        if row.accuracy_pct is not None and row.certificates
-        for fit in row.certificates
+        for row in finished(splits)
+        for fit in row.certificates or ()
     ]
     columns = ["kernel", "degree", "machine", "params", "solver", "training", "dataset", "ms"]
     found = pd.DataFrame(rows, columns=[*columns, "native", *NUMBERS])
@@ -99,7 +98,7 @@ def _grids(results: Results, kernel: KernelKey) -> list[Grid]:
         splits = [row for key in keys for row in results.by_cell.get(key, ())]
         failed = [row for row in splits if row.accuracy_pct is None]
         notes = (notes_of(results.row(key, METRIC), kernel=False) for key in keys if failed)
-        done = [row for row in splits if row.accuracy_pct is not None]
+        done = finished(splits)
         ended = Counter(str(fit["status"]) for row in done for fit in row.certificates or ())
         statuses = (ended or counts(done, "fits")) + Counter(row.status for row in failed)
         cited = tuple(dict.fromkeys(note for own in notes for note in own))

@@ -16,7 +16,7 @@ import pandas as pd
 from mmbench.errors import FINISHED, Status
 from mmbench.jobs.planned import grouped
 from mmbench.jobs.record import Record
-from mmbench.results.cells import ACCURACY, METRIC, Row, routes_text
+from mmbench.results.cells import ACCURACY, METRIC, Row, finished, routes_text
 from mmbench.tables.blocks import label
 from mmbench.tables.render import csv_text
 from mmbench.tables.report.pictures import splits_picture
@@ -38,7 +38,7 @@ def write_cells(site: Site, view: View) -> None:
         site.text(page.removesuffix(".html") + ".csv", csv_text(table))
         records = (results.path_of(row.record) for row in splits)
         paths = (p and Path(os.path.relpath(p.resolve(), folder)).as_posix() for p in records)
-        done = [row for row in splits if row.accuracy_pct is not None]
+        done = finished(splits)
         site.page(
             page,
             "cell.html",
