@@ -36,6 +36,11 @@ FIRST_FEATURES, FEATURES_PER_ROUND = 60, 40
 #: LISTED_MARGIN are listed.
 FEWEST_ROWS, LISTED_MARGIN = 200, 1.1
 
+#: Maximum number of SMO steps per row for the first rows. With large features and a ``poly``
+#: kernel, C is so large in the scaled features that SMO does not converge, but the rows near the
+#: margin are known long before.
+STEPS_PER_ROW = 200
+
 #: If R-SVM+ omits rows, the tolerance of a restricted problem is ROUND_TOLERANCE_FACTOR times the
 #: last gap. Inactive pairs, and rows with margins of at least LISTED_MARGIN, are removed if the gap
 #: is at most REMOVAL_FACTOR times the gap at the last removal: removal in each round would take
@@ -122,7 +127,8 @@ def _first_listed(problem: PairProblem, by_rows: bool) -> Listed:
         features = np.sort(np.argsort(-apart, kind="stable")[:FIRST_FEATURES])
     if by_rows:
         check_time(float(n) ** 2 * k)
-        svm = solve_smo(svm_dual(problem.rows @ problem.rows.T, y, problem.C), tol=0.01)
+        dual = svm_dual(problem.rows @ problem.rows.T, y, problem.C)
+        svm = solve_smo(dual, tol=0.01, max_iter=STEPS_PER_ROW * n)
         rows, weights = np.flatnonzero(y * svm.f < LISTED_MARGIN), problem.rows.T @ svm.u
     pairs, _ = far_pairs(problem.rows * (weights / problem.roots), 0.0, FIRST_PAIRS)
     return Listed(pairs if len(pairs) else np.array([[0, 1]]), rows, features)
