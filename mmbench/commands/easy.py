@@ -10,7 +10,7 @@ from contextlib import suppress
 from hashlib import sha256
 from pathlib import Path
 from statistics import mean, stdev
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
 from scipy.sparse import issparse
 
@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from mmbench.config.model import Config
     from mmbench.datasets import Dataset
     from mmbench.results.frames import Results
+    from mmbench.reader.formats import DenseTable
 
 __all__ = ["Comparison", "easy"]
 
@@ -388,7 +389,9 @@ def experiment_of(
         if target is None or number:
             options = config_of(content, Path(path.name), overrides).datasets[0].table
             with converted(str(path), ValueError):
-                columns = list(read_file(path, options, -1).frame.columns)  # type: ignore[union-attr]
+                table = cast("DenseTable", read_file(path, options, -1))
+                columns = list(table.frame.columns)
+                target = table.own_target if target is None else target
         if target is None:
             raise UserError(f"{path}: state the class column by --target, one of {listed(columns)}")
     if target is not None:

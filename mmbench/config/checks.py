@@ -22,7 +22,7 @@ from mmbench.config.grids import (
     n_points,
     replaced_by,
 )
-from mmbench.config.model import NAME_FORM, NAME_PATTERN, Config, DatasetEntry
+from mmbench.config.model import NAME_FORM, NAME_PATTERN, OWN_FILE, Config, DatasetEntry
 from mmbench.config.plan import placed_rows, table_cells
 from mmbench.datasets import DatasetRef, card_names, check_classes, check_steps, split_slots
 from mmbench.errors import did_you_mean
@@ -439,8 +439,7 @@ def _check_datasets(config: Config, columns: list[MachineColumn]) -> None:
             if entry.source is not None and name in known:
                 raise ValueError(f"{name!r} is the name of a card; give the file another 'name'")
             if entry.source is None and name not in known:
-                file = "; a file of your own is {path: FILE, target: COLUMN}"
-                hint = file if "." in name else did_you_mean(name, known)
+                hint = f"; {OWN_FILE}" if "." in name else did_you_mean(name, known)
                 raise ValueError(f"unknown data set {name!r}{hint}")
         # `split_slots` raises an error if the data set does not define the splits that the rule
         # needs

@@ -28,7 +28,7 @@ from pydantic import (
 )
 from pydantic.fields import FieldInfo
 
-from mmbench.config.files import MAX_COUNTS
+from mmbench.config.files import MAX_COUNTS, refuse_address
 from mmbench.config.grids import distinct
 from mmbench.config.values import (
     MAX_SPLITS,
@@ -54,7 +54,14 @@ from mmbench.jobs.job import NESTED, SelectRef, SplitRef
 from mmbench.jobs.limits import Limits, parse_limits
 from mmbench.kernels import KERNELS
 from mmbench.plugins import import_path
-from mmbench.reader.keys import FileOptions, Forms, OneColumn, inner_path, knows_target, one_or_more
+from mmbench.reader.keys import (
+    FileOptions,
+    Forms,
+    OneColumn,
+    inner_path,
+    may_state_target,
+    one_or_more,
+)
 from mmbench.results.cells import check_metrics
 from mmbench.selection.metrics import check_selectable
 
@@ -64,6 +71,8 @@ QUEUES = get_args(Queue)
 #: Pattern of names of experiments, data sets and entries of ``machines``, and the same in words.
 NAME_PATTERN = r"^[A-Za-z0-9][A-Za-z0-9_.-]*$"
 NAME_FORM = "letters, digits, '-', '_' and '.', beginning with a letter or digit"
+#: Advice in place of a name that looks like a path.
+OWN_FILE = "a file of your own is {path: FILE, target: COLUMN}"
 
 
 class Strict(BaseModel):
@@ -93,8 +102,8 @@ class DatasetEntry(Strict):
     #: Name of a data set in scikit-learn, such as ``wine`` for ``load_wine``.
     sklearn: str | None = None
     #: Column of the class labels; required for formats that do not define the labels, such as CSV.
-    #: By default the target that OpenML states. If the file format defines the labels, another
-    #: target raises an error.
+    #: By default the target that OpenML or a file of KEEL states. If the file format defines the
+    #: labels, another target raises an error.
     target: OneColumn = None
     name: str | None = Field(default=None, pattern=NAME_PATTERN)
     classes: Classes = ()
@@ -129,7 +138,7 @@ class DatasetEntry(Strict):
                 raise ValueError(f"the task defines {key}; remove {key}, or use openml")
         if entry.openml_suite is not None and entry.name is not None:
             raise ValueError("a suite has several data sets; remove name")
-        if entry.path is not None and entry.target is None and not knows_target(entry.path):
+        if entry.path is not None and entry.target is None and not may_state_target(entry.path):
             raise ValueError("target is missing: set it to the column of the classes")
         return entry
 
@@ -234,6 +243,16 @@ def _subset(size: Any) -> int | tuple[str, int] | None:
 def _text_as(key: str) -> BeforeValidator:
     """Return a validator that replaces a text by the dict ``{key: text}``."""
     return BeforeValidator(lambda value: {key: value} if isinstance(value, str) else value)
+
+
+def _named(value: Any) -> Any:
+    """Return the entry of a data set that is given by its name alone."""
+    if not isinstance(value, str):
+        return value
+    refuse_address(value)
+    if "/" in value:
+        raise ValueError(f"unknown data set {value!r}; {OWN_FILE}")
+    return {"name": value}
 
 
 def _checked(check: Callable[[Any], object], value: Any) -> Any:
@@ -394,7 +413,7 @@ class Config(Strict):
     """Configuration of an experiment."""
 
     name: str = Field(pattern=NAME_PATTERN)
-    datasets: list[Annotated[DatasetEntry, _text_as("name"), TEXT_TOO]] = Field(min_length=1)
+    datasets: list[Annotated[DatasetEntry, BeforeValidator(_named), TEXT_TOO]] = Field(min_length=1)
     preprocess: StepList = ()
     kernel: Several[Kernel] = ["rbf"]
     degree: Several[Positive] | None = None

@@ -23,7 +23,7 @@ from mmbench.reader.user_table import UserTable, read_table
 KEEP_ZEROS = ("none", "unit_norm")
 #: Version of the functions that read tables, part of the hash of a user's data. If a change of the
 #: code changes the values that are read, READER must be increased.
-READER = 7
+READER = 8
 #: Accepted values of the key ``target`` if the format of a table defines the labels (npz, svmlight,
 #: scikit-learn).
 OWN_TARGETS = (None, "target", "y", -1)

@@ -111,6 +111,8 @@ class DenseTable(NamedTuple):
     #: or Parquet file. Options such as `decimal` have an effect on ARFF and Parquet files, since
     #: numbers may be stored as text.
     idle: frozenset[str] = OF_CSV | {"decimal", "thousands", "units"}
+    #: Name of the column of class labels that the file itself states, or None.
+    own_target: str | None = None
 
 
 class SparseTable(NamedTuple):
@@ -165,8 +167,10 @@ def read_file(path: Path, options: FileOptions, target: Column | None) -> DenseT
         ignored = (ROW_NUMBERS,) if _are_row_names(frame.get(ROW_NUMBERS)) else ()
         return DenseTable(frame, _label(target, [*frame]), ignored=ignored, idle=frozenset())
     given = options.missing or (), options.max_columns, options.row_weights
-    frame, nominal = read_arff(text, *given)
-    return DenseTable(frame, _label(target, list(frame.columns)), nominal, idle=OF_CSV)
+    frame, nominal, own_target, ignored = read_arff(text, *given)
+    label = _label(own_target if target is None else target, list(frame.columns))
+    table = DenseTable(frame, label, nominal, ignored=ignored, own_target=own_target)
+    return table._replace(idle=OF_CSV)
 
 
 def _label(target: Column | None, names: Sequence[str]) -> str:

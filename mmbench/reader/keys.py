@@ -195,12 +195,12 @@ class FileOptions(BaseModel):
         return self
 
 
-def no_file(path: str, full: Path) -> str:
-    """Return the message that there is no file at a path; `full` is its absolute path."""
+def no_file(path: str, full: Path, kind: str = "file") -> str:
+    """Return the message that there is no file or folder at a path; `full` is its absolute path."""
     if re.match("[A-Za-z][A-Za-z0-9+.-]+:/", path):  # a drive of Windows has one letter
         path = re.sub(":/(?!/)", "://", path, count=1)  # `Path` removes a slash
         return f"{path}: is an address; download the file, and give its path"
-    return f"{full}: {'is a folder' if full.is_dir() else 'no such file'}"
+    return f"{full}: {'is a folder' if full.is_dir() else f'no such {kind}'}"
 
 
 def inner_path(path: str | Path) -> Path:
@@ -212,3 +212,8 @@ def inner_path(path: str | Path) -> Path:
 def knows_target(path: str) -> bool:
     """Return whether the format of a file defines the class labels."""
     return inner_path(path).suffix.lower() in (".npz", *SVMLIGHT)
+
+
+def may_state_target(path: str) -> bool:
+    """Return whether a file may state its target; an ARFF file does if it is a file of KEEL."""
+    return knows_target(path) or inner_path(path).suffix.lower() in (".arff", ".dat")

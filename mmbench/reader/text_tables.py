@@ -131,6 +131,18 @@ class Attribute(NamedTuple):
     is_number: bool
 
 
+class ArffTable(NamedTuple):
+    """The content of an ARFF file."""
+
+    frame: pd.DataFrame
+    #: Declared values of nominal attributes.
+    nominal: Nominal
+    #: The only output of a file of KEEL, otherwise None.
+    target: str | None
+    #: Attributes of a file of KEEL that are neither inputs nor outputs.
+    ignored: tuple[str, ...]
+
+
 #: Names of the numeric types of ARFF, in lower case.
 ARFF_NUMBERS = ("numeric", "real", "integer")
 #: Unquoted words that denote a missing value in ARFF files of Weka and KEEL.
@@ -144,8 +156,8 @@ TOKEN = re.compile(
 KEEL_TOKEN = re.compile(
     TOKEN.pattern.replace(r"[^\s,%{}]*)", r"(?:[^,%{}]*[^\s,%{}])?)"), TOKEN.flags
 )
-#: Pattern of a line that only the heads of KEEL's files have.
-KEEL_LINE = re.compile(r"@(in|out)puts?\b", re.I)
+#: Pattern of a line that only the heads of KEEL's files have: the names of inputs or outputs.
+KEEL_LINE = re.compile(r"@(in|out)puts?\b(.*)", re.I)
 #: Pattern of quotes, comments, braces, backslashes, and blanks inside values. If ARFF data do not
 #: match NOT_PLAIN, the data consist of plain values separated by commas.
 NOT_PLAIN = re.compile(r"""['"%\\{}]|[^\s,][ \t]+[^\s,]""")
@@ -158,8 +170,8 @@ def read_arff(
     missing: Sequence[str] = (),
     max_columns: int = MOST_COLUMNS,
     row_weights: str = "error",
-) -> tuple[pd.DataFrame, Nominal]:
-    """Return the rows of dense or sparse ARFF text, and the declared values of nominal attributes.
+) -> ArffTable:
+    """Return the rows of dense or sparse ARFF text, and what its head states of the attributes.
 
     Values of attributes that are not numeric are read as text. The words in `missing`, and the
     words in `ARFF_MISSING` if they are not quoted, denote missing values. If `row_weights` is
@@ -172,7 +184,8 @@ def read_arff(
     lines = [line.strip() for line in re.split(r"\r\n|\r|\n", text)]
     end = next((k for k, line in enumerate(lines) if re.match(r"@data\b", line, re.I)), 0)
     head = [re.match(r"@attribute\b\s*(.*)", line, re.I) for line in lines[:end]]
-    token = KEEL_TOKEN if any(map(KEEL_LINE.match, lines[:end])) else TOKEN
+    roles = [match for match in map(KEEL_LINE.match, lines[:end]) if match]
+    token = KEEL_TOKEN if roles else TOKEN
     attributes = [_attribute(match[1], token) for match in head if match]
     names = [attribute.name for attribute in attributes]
     check_width(len(names), max_columns)
@@ -202,7 +215,22 @@ def read_arff(
     for a in attributes:
         if a.is_number and frame[a.name].dtype.kind not in "iuf":
             frame[a.name] = _arff_numbers(frame[a.name], missing)
-    return frame, nominal
+    return ArffTable(frame, nominal, *_roles(names, roles))
+
+
+def _roles(names: list[str], lines: list[re.Match]) -> tuple[str | None, tuple[str, ...]]:
+    """Return the only output of a file of KEEL, or None, and attributes without a role.
+
+    If the head names only inputs, the other attributes are outputs.
+    """
+    stated: dict[str, list[str]] = {"in": [], "out": []}
+    for line in lines:
+        stated[line[1].lower()] += [name for name, _ in _tokens(line[2], KEEL_TOKEN)[0]]
+    inputs, outputs = stated.values()
+    others = [name for name in names if inputs and name not in inputs]
+    targets = [name for name in outputs or others if name in names]
+    ignored = [name for name in others if outputs and name not in outputs]
+    return targets[0] if len(targets) == 1 else None, tuple(ignored)
 
 
 def _attribute(line: str, token: re.Pattern) -> Attribute:

@@ -47,6 +47,9 @@ SHOWN = 5
 MOST_FRACTIONS = 20
 #: Maximum number of distinct whole numbers in a target without a warning.
 MOST_CLASSES = 100
+#: A column of categories with more than MOST_RARE distinct words gets a warning if most words
+#: occur once.
+MOST_RARE = 20
 #: Pattern of the names of columns that contain identifiers of the rows.
 ID_NAME = re.compile(
     r"(.*[\W_])?(id|uuid|guid|key|code|index|serial|no|nr|num|number|(zip|post)code"
@@ -145,6 +148,9 @@ def read_table(
     for name in nominal if options.categorical == "auto" else ():
         found = misread(frame[name], options, name in {*table.nominal, *table.text})
         remarks += found or [*_alike(nominal[name], f"column {name!r}: categories")]
+        n_words, n_cells = len(nominal[name]), frame[name].count()
+        if not found and n_words > max(MOST_RARE, n_cells / 2):
+            remarks.append(about(name, f"has {n_words} different words in {n_cells} rows", options))
     like_data = [name for name in read if is_number(name) and not name.isdigit()]
     like_data += [label] * (options.header and label in set(map(str, y)))
     if like_data and not table.idle:

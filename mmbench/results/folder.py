@@ -27,6 +27,7 @@ from mmbench.jobs.planned import Key, Plan, PlannedCell, grouped, key_of
 from mmbench.jobs.record import Record, plain
 from mmbench.jobs.seal import BadRecord
 from mmbench.jobs.store import CONFIG, PLAN, RecordStore
+from mmbench.reader.keys import no_file
 from mmbench.results.cells import finished, marked, rows_of
 from mmbench.results.columns import json_names, names, typed
 from mmbench.results.frames import Results
@@ -476,8 +477,8 @@ def folders_in(path: Path) -> list[Path]:
     if path.parts[:1] == (REFERENCE,) and not path.exists():
         path = resources.REFERENCE.joinpath(*path.parts[1:])
     if not path.is_dir():
-        kind = "is a file, not a results folder" if path.exists() else "no such folder"
-        raise UserError(f"{path}: {kind}")
+        a_file = f"{path}: is a file, not a results folder"
+        raise UserError(a_file if path.exists() else no_file(str(path), path, "folder"))
     for plan in (path / PLAN, *path.glob(f"*/{PLAN}")):
         if plan.is_file() and not (plan.parent / CONFIG).is_file():
             with suppress(UserError):  # `RecordStore` restores the configuration from the plan

@@ -4,9 +4,13 @@ libsvm-official (extra ``solvers``) has no row weights: for them, or if it is no
 scikit-learn's copy of libsvm is used.
 """
 
+import os
+import re
+import sys
+import tempfile
 import warnings
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from functools import cache
 from importlib.util import find_spec
 from typing import Any
@@ -96,6 +100,34 @@ def _quiet() -> Iterator[None]:
 
 QUIET = Shared(_quiet)
 
+#: Line that libsvm-official writes to the standard error also in quiet mode.
+STEPS_USED_UP = b"WARNING: reaching max number of iterations"
+
+
+@contextmanager
+def _without_line() -> Iterator[None]:
+    """Leave STEPS_USED_UP out of the standard error of the process; other output is kept."""
+    with suppress(ValueError, AttributeError):  # stderr may be closed or missing
+        sys.stderr.flush()
+    try:
+        terminal = os.dup(2)
+    except OSError:
+        yield
+        return
+    with tempfile.TemporaryFile() as written, os.fdopen(terminal, "wb", buffering=0) as shown:
+        os.dup2(written.fileno(), 2)
+        try:
+            yield
+        finally:
+            os.dup2(terminal, 2)
+            written.seek(0)
+            if rest := re.sub(rb"\n?" + STEPS_USED_UP + rb"\n?", b"", written.read()):
+                with suppress(OSError):
+                    shown.write(rest)
+
+
+WITHOUT_LINE = Shared(_without_line)
+
 
 @memory_of("liblinear")
 def solve_liblinear(
@@ -133,7 +165,7 @@ def _plain(gram: NDArray, y: NDArray, C: float, tol: float) -> tuple[NDArray, ND
     values = np.column_stack([np.arange(1.0, n + 1), gram])
     columns = np.tile(np.arange(n + 1, dtype=np.int32), n)
     rows = csr_matrix((values.ravel(), columns, np.arange(0, n * (n + 1) + 1, n + 1)))
-    with openmp().limit(limits=1):
+    with openmp().limit(limits=1), WITHOUT_LINE:  # the certificate replaces the line
         model = svm_train(svm_problem(y, rows, isKernel=True), svm_parameter(options))
     # the positive class of libsvm is the class of the first row
     sign = float(model.get_labels()[0])

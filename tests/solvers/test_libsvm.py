@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 
 import numpy as np
@@ -9,7 +10,7 @@ import pytest
 
 from mmbench.kernels import Kernel
 from mmbench.machines.svm import svm_dual
-from mmbench.solvers.libsvm_ import solve_libsvm
+from mmbench.solvers.libsvm_ import WITHOUT_LINE, solve_libsvm
 from mmbench.solvers.svm_dual.smo import solve_smo
 
 #: libsvm's options for our kernels.
@@ -96,3 +97,12 @@ def test_a_tolerance_that_needs_no_step_gives_no_support_vector(solver, data):
     X, y = data
     found = solve_libsvm(svm_dual(X @ X.T, y, 2.0), y, 2.0, tol=100.0, solver=solver)
     assert not found.u.any() and np.isfinite(found.bound)
+
+
+def test_the_package_writes_no_line_of_its_own(data, capfd):
+    pytest.importorskip("libsvm", reason="needs the extra mmbench[solvers]")
+    X, y = (values[:20] for values in data)
+    with WITHOUT_LINE:
+        os.write(2, b"another line\n")
+        solve_libsvm(svm_dual(X @ X.T, y, 2.0), y, 2.0, tol=1e-30, solver="libsvm")
+    assert capfd.readouterr().err == "another line\n"

@@ -193,7 +193,7 @@ def arff(
     options : Any
         Options of `in_columns`.
     """
-    frame, _ = read_arff(read_bytes(paths[0]).decode())
+    frame = read_arff(read_bytes(paths[0]).decode()).frame
     label = column_name(-1 if target is None else target, list(frame.columns), "target column")
     data = in_columns([frame], label, **options)
     return replace(data, X=(data.X if decimals is None else data.X.round(decimals)).astype(dtype))
