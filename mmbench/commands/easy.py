@@ -108,16 +108,20 @@ def easy(
     UserError
         If the data or an option is not valid. The input is checked before any job is run.
     """
-    from pandas.api.types import is_hashable
-
     from mmbench.commands.outputs import TableText, figure, table
 
     given = options_of(results, options)
-    if not (target is None or isinstance(data, str | Path) or is_hashable(target)):
+    # in a data frame with levels of columns, the name of a column is a tuple
+    named = isinstance(target, str) or (
+        isinstance(target, tuple) and target in getattr(data, "columns", ())
+    )
+    labels = isinstance(target, Iterable) and not named
+    if labels and not isinstance(data, str | Path):
         data, target = _labelled(data, target)
+        labels = False
     frame: Any = data if isinstance(data, str | Path) else as_pandas(data)
     problem = ""
-    if not is_hashable(target):
+    if labels:
         problem = f"target must be the name of a column, not labels ({type(target).__name__})"
     elif not (isinstance(data, str | Path) or hasattr(frame, "select_dtypes")):
         problem = f"a path or a data frame is needed, got {type(data).__name__}"
@@ -164,6 +168,11 @@ def _labelled(X: Any, y: Any) -> tuple[pd.DataFrame, str]:
     import pandas as pd
 
     with converted("easy(X, y)", ValueError, TypeError):
+        if issparse(X):
+            way = "save X and y by scikit-learn's dump_svmlight_file, and give the path of the file"
+            raise ValueError(f"X is sparse; {way}")
+        if issparse(y):
+            raise ValueError("y is sparse; labels are dense, as y.toarray().ravel() is")
         frame = X if hasattr(X, "columns") else pd.DataFrame(X)
         if len(frame) != len(y):
             raise ValueError(f"X has {len(frame)} rows, y has {len(y)} labels")
@@ -176,6 +185,8 @@ def _labelled(X: Any, y: Any) -> tuple[pd.DataFrame, str]:
 
 def by_metric(metric: str) -> list[str]:
     """Return overrides that select parameters by a metric and show it first."""
+    if not isinstance(metric, str):
+        raise UserError(f"metric must be the name of a metric, got {metric!r}")
     if metric == "accuracy":
         return []
     others = [name for name in ("accuracy", "balanced_accuracy", "auc") if name != metric]

@@ -6,6 +6,7 @@ import sys
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, fields
+from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -127,13 +128,21 @@ def options_of(results: str | Path | None, given: Mapping[str, Any]) -> Options:
     if unknown := [name for name in given if name not in known]:
         hint = f"valid: {listed(known)}; to choose machines, only=['machine=NAME']"
         raise UserError(f"no option {unknown[0]!r}; {hint}")
+    if not isinstance(results, str | PathLike | None):
+        raise UserError(f"results must be the path of a folder, got {results!r}")
     return Options(results, **given)
 
 
 def as_list(experiments: Experiment | Iterable[Experiment]) -> list[Experiment]:
-    """Return a list of experiments, given one experiment or an iterable of experiments."""
+    """Return a list of experiments, given one experiment or an iterable of experiments.
+
+    Raises UserError if no experiment is given.
+    """
     single = isinstance(experiments, str | Path | Mapping) or hasattr(experiments, "cluster")
-    return [experiments] if single else list(experiments)  # type: ignore[list-item, arg-type]
+    given: Any = [experiments] if single else list(experiments)  # type: ignore[arg-type]
+    if not given:
+        raise UserError("no experiment is given")
+    return given
 
 
 def unbundled(experiments: Experiment | Iterable[Experiment], options: Options) -> list[Experiment]:

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from mmbench.errors import UserError, converted, did_you_mean
+from mmbench.reader.keys import address_fault
 from mmbench.resources import CONFIGS
 
 #: Folder whose YAML files take precedence over the experiments in the package.
@@ -43,8 +44,8 @@ RESOLVERS = {
 
 def refuse_address(path: str | Path) -> None:
     """Raise ValueError if a path is an address such as https://..., which mmbench does not read."""
-    if re.match(r"[A-Za-z][A-Za-z0-9+.-]+:/", str(path)):
-        raise ValueError(f"{path}: is an address; download the file, and give its path")
+    if fault := address_fault(path):
+        raise ValueError(fault)
 
 
 def find_config(name: str | Path) -> Path:

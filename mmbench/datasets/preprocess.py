@@ -63,7 +63,8 @@ def parse_steps(value: Any) -> Steps:
         if isinstance(step, str):
             step = {step: None}
         if not isinstance(step, Mapping) or len(step) != 1:
-            raise ValueError(f"a preprocessing step is a name or {{name: number}}, got {step!r}")
+            forms = "a name or {name: number}, or {import path: {parameter: value}}"
+            raise ValueError(f"a preprocessing step is {forms}, got {step!r}")
         steps += step.items()
     checked = tuple((name, _checked(name, argument)) for name, argument in steps)
     return checked if checked != (("none", None),) else ()

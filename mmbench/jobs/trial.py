@@ -17,7 +17,7 @@ from mmbench.datasets.fetch import NotAvailable
 from mmbench.datasets.preprocess import is_path
 from mmbench.errors import UserError, readable
 from mmbench.jobs.job import Job
-from mmbench.jobs.train import is_class_weight, job_seeds, make_machine
+from mmbench.jobs.train import by_label, is_class_weight, job_seeds, make_machine
 from mmbench.machines.base.foreign import ForeignClassifier
 
 #: Number of rows of each class in the first trial fit. If it fails, since these rows are too few or
@@ -75,7 +75,7 @@ def _faults(jobs: Sequence[Job], data: Dataset, rows: NDArray) -> dict[str, str]
         for point in _points(job):
             with _noted(found, f"machines.{job.column} cannot be fitted", job.column):
                 machine = make_machine(job, 1, job_seeds(job)["machine"], y)
-                machine.set_params(**point).fit(X, y).predict(X)
+                machine.set_params(**by_label(point, y)).fit(X, y).predict(X)
     return found
 
 

@@ -167,9 +167,9 @@ def read_file(path: Path, options: FileOptions, target: Column | None) -> DenseT
         ignored = (ROW_NUMBERS,) if _are_row_names(frame.get(ROW_NUMBERS)) else ()
         return DenseTable(frame, _label(target, [*frame]), ignored=ignored, idle=frozenset())
     given = options.missing or (), options.max_columns, options.row_weights
-    frame, nominal, own_target, ignored = read_arff(text, *given)
+    frame, nominal, own_target, no_role = read_arff(text, *given)
     label = _label(own_target if target is None else target, list(frame.columns))
-    table = DenseTable(frame, label, nominal, ignored=ignored, own_target=own_target)
+    table = DenseTable(frame, label, nominal, ignored=no_role, own_target=own_target)
     return table._replace(idle=OF_CSV)
 
 

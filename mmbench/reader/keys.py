@@ -195,12 +195,20 @@ class FileOptions(BaseModel):
         return self
 
 
+def address_fault(path: str | Path) -> str:
+    """Return the message that a path is an address such as https://..., which mmbench does not
+    read, or an empty string.
+    """
+    if not re.match("[A-Za-z][A-Za-z0-9+.-]+:/", str(path)):  # a drive of Windows has one letter
+        return ""
+    address = re.sub(":/(?!/)", "://", str(path), count=1)  # `Path` removes a slash
+    return f"{address}: is an address; download the file, and give its path"
+
+
 def no_file(path: str, full: Path, kind: str = "file") -> str:
     """Return the message that there is no file or folder at a path; `full` is its absolute path."""
-    if re.match("[A-Za-z][A-Za-z0-9+.-]+:/", path):  # a drive of Windows has one letter
-        path = re.sub(":/(?!/)", "://", path, count=1)  # `Path` removes a slash
-        return f"{path}: is an address; download the file, and give its path"
-    return f"{full}: {'is a folder' if full.is_dir() else f'no such {kind}'}"
+    other = "is a folder" if full.is_dir() else f"no such {kind}"
+    return address_fault(path) or f"{full}: {other}"
 
 
 def inner_path(path: str | Path) -> Path:

@@ -437,6 +437,8 @@ def read_results(
 
     # a folder that is given twice, such as results and results/usps_rbf, is read once
     folders = {folder.resolve(): folder for path in paths for folder in folders_in(path)}
+    if not folders:
+        raise UserError("no results folder is given")
     return each(read, folders.values(), say)
 
 

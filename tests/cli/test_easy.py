@@ -13,6 +13,7 @@ import numpy as np
 import pandas as pd
 import pytest
 import yaml
+from scipy.sparse import csr_array
 from sklearn.datasets import make_classification
 from typer.testing import CliRunner
 
@@ -248,6 +249,11 @@ def test_a_data_frame_is_compared_in_python(tmp_path):
 FRAME_FAULTS = {
     "labels": ({"target": pd.Series([0, 1])}, "easy(X, y): X has 1 rows, y has 2 labels"),
     "a frame of labels": ({"target": pd.DataFrame({"y": [0]})}, "y has 2 dimensions; labels need"),
+    "a tuple of labels": ({"target": ("x", "y")}, "easy(X, y): X has 1 rows, y has 2 labels"),
+    "sparse rows": ({"data": csr_array([[1]]), "target": [0]}, "X is sparse; save X and y by"),
+    "sparse labels": ({"target": csr_array([[1]])}, "y is sparse; labels are dense, as y.toarray"),
+    "no metric": ({"metric": None}, "metric must be the name of a metric, got None"),
+    "results": ({"results": 3}, "results must be the path of a folder, got 3"),
     "metric": ({"metric": "acuracy"}, "did you mean 'accuracy'"),
     "an array": ({"data": np.eye(2)}, "a path or a data frame is needed, got ndarray"),
     "machines": ({"machines": ["svm"]}, "no option 'machines'; valid: results, store, "),

@@ -118,6 +118,10 @@ def test_what_is_wrong_is_an_exception(tmp_path: Path):
         mmbench.run({**EXPERIMENT, "machines": {"lda": {"grid": {"C": [1]}}}}, tmp_path)
     with pytest.raises(UserError, match="no such file"):
         mmbench.run("nowhere.yaml", tmp_path)
+    with pytest.raises(UserError, match="no experiment is given"):
+        mmbench.run([], tmp_path)
+    with pytest.raises(UserError, match="no results folder is given"):
+        mmbench.table([])
     with pytest.raises(UserError, match=r"got ndarray; use pandas\.DataFrame\(X\)\.assign"):
         mmbench.easy(load_iris().data, target=0, results=tmp_path)
     frame = load_iris(as_frame=True).frame
