@@ -30,8 +30,8 @@ if TYPE_CHECKING:
     from mmbench.commands.outputs import TableText
     from mmbench.config.model import Config
     from mmbench.datasets import Dataset
-    from mmbench.results.frames import Results
     from mmbench.reader.formats import DenseTable
+    from mmbench.results.frames import Results
 
 __all__ = ["Comparison", "easy"]
 

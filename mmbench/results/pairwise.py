@@ -96,7 +96,7 @@ def _noise(results: Results, place: Key, machines: Sequence[str], metric: str) -
     counts = [results.row_counts[key] for key in keys if key in results.row_counts]
     known = metric == METRIC and len(counts) == len(keys)
     rows = np.column_stack(counts) if known else None
-    if len(common) < 2 and rows is None:
+    if not common or (len(common) < 2 and rows is None):
         return None
     per_split = np.array([[own[split] for own in values] for split in common])
     return mean_covariance(per_split, rows, results.row_counts.get(place))

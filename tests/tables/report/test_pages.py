@@ -207,6 +207,13 @@ def test_a_reference_table_without_numbers_of_splits_or_deviations_has_pages(
     assert "accuracy (%)" in cell.text.partition("All metrics")[2]
 
 
+def test_splits_that_belong_to_no_row_of_the_table_give_no_traceback(pages, tmp_path) -> None:
+    folder = shutil.copytree(REFERENCE / "quickstart", tmp_path / "quickstart")
+    path = folder / "splits.csv.gz"
+    path.write_bytes(gzip.compress(gzip.decompress(path.read_bytes()).replace(b",rbf,", b",nan,")))
+    assert "quickstart/index.html" in pages(folder)
+
+
 def test_notes_of_a_reference_table_are_text_and_occur_once_with_its_rule(pages) -> None:
     text = pages(REFERENCE / "m4_table2")["m4_table2/index.html"].text
     assert text.count("In parentheses: standard error over 50 folds. It underestimates") == 1
