@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from importlib.resources import files
-from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -25,9 +24,6 @@ if TYPE_CHECKING:
     from mmbench.tables.text import Table
 
 __all__ = ["Audit", "audit"]
-
-#: How sure a finding is. The report lists certain findings first.
-GRADES = ("certain", "likely", "possible")
 
 
 @dataclass(frozen=True)
@@ -81,7 +77,7 @@ class Audit:
 
     def _report(self) -> list[Table]:
         """Return the report as tables: the findings as notes, then the checks and the counts."""
-        from mmbench.results.plausibility import lines
+        from mmbench.results.printed_cells import lines
         from mmbench.tables.text import Grid, Table, numbers, words
 
         notes = [
@@ -146,7 +142,8 @@ def audit(
     import pandas as pd
 
     from mmbench.jobs.disk import write_output
-    from mmbench.results.plausibility import CHECKS, CONTAINS, Finding, cells_of, recomputed
+    from mmbench.results.plausibility import Finding, recomputed, search
+    from mmbench.results.printed_cells import CONTAINS, cells_of
 
     names = _names(tables)
     frames = [_read(t, name).assign(table=name) for t, name in zip(tables, names, strict=True)]
@@ -154,17 +151,7 @@ def audit(
     both = {key: [*CONTAINS.get(key, ()), *(contains or {}).get(key, ())]
             for key in (*CONTAINS, *(contains or {}))}  # fmt: skip
     cells = cells_of(frame.reset_index(drop=True), _facts(frame.dataset.unique()), both)
-    found: dict[str, tuple[int, list[Finding]]] = {}
-    for name, check, _ in CHECKS:
-        missing = name == "score" and find_spec("mlscorecheck") is None
-        found[name] = (0, []) if missing else check(cells)
-    named = {c for name, (_, some) in found.items() if name != "odd" for f in some for c in f.cells}
-    # a cell that another check explains is not reported again as odd
-    found["odd"] = found["odd"][0], [f for f in found["odd"][1] if not named.issuperset(f.cells)]
-    findings = sorted(
-        (f for _, some in found.values() for f in some), key=lambda f: GRADES.index(f.sure)
-    )
-    checks = [(name, found[name][0], len(found[name][1]), needs) for name, _, needs in CHECKS]
+    findings, checks = search(cells)
     result = Audit(
         names,
         pd.DataFrame(findings, columns=Finding._fields),
@@ -210,7 +197,7 @@ def _path(source: str | Path) -> Any:
 
 def _facts(names: Iterable[str]) -> dict[tuple[str, str], float]:
     """Return numbers of rows and classes, and shares of the largest class, from the cards."""
-    from mmbench.results.plausibility import dataset_key
+    from mmbench.results.printed_cells import dataset_key
 
     known, found = card_names(), {}
     for name in {*names} & {*known}:
