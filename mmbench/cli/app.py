@@ -350,12 +350,13 @@ def export(
         "FILE.zip", "Write a bundle with which other people check and repeat the experiments."
     ),
     openml: bool = flag("--openml", "Write runs of OpenML tasks into the folder --output."),
+    publish: bool = flag("--publish", "Upload these runs with your key of OpenML."),
     store: Path = STORE,
 ) -> None:
     """Write stored records as a plain table, one row per split."""
     from mmbench.commands.outputs import export as write
 
-    text = write(results, fmt, output, predictions, say, bundle, openml, store)
+    text = write(results, fmt, output, predictions, say, bundle, openml, store, publish)
     echo(text, nl=output is not None or bundle is not None)
 
 

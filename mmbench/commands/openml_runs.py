@@ -15,6 +15,7 @@ from typing import Any
 from xml.etree import ElementTree as ET
 
 import numpy as np
+from scipy.special import softmax
 
 from mmbench.datasets.dataset import TASK
 from mmbench.datasets.fetch import Places
@@ -23,7 +24,8 @@ from mmbench.errors import UserError, converted
 from mmbench.jobs.disk import write_output
 from mmbench.jobs.planned import key_of
 from mmbench.jobs.record import Record
-from mmbench.results.frames import Results
+from mmbench.results.frames import Arrays, Results
+from mmbench.results.splits import class_scores
 
 #: Namespace of OpenML's XML files.
 NAMESPACE = "http://openml.org/openml"
@@ -31,9 +33,9 @@ NAMESPACE = "http://openml.org/openml"
 MOST_BYTES = 100 * 2**20
 
 
-def write_runs(experiments: Sequence[Results], target: Path, places: Places) -> str:
-    """Write a folder per experiment, task and machine into `target`."""
-    count = 0
+def write_runs(experiments: Sequence[Results], target: Path, places: Places) -> list[Path]:
+    """Write a folder per experiment, task and machine into `target`, and return the folders."""
+    folders = []
     for one in experiments:
         for task_id, name, records in _runs(one):
             folder = target / one.name / f"task_{task_id}" / name
@@ -41,10 +43,10 @@ def write_runs(experiments: Sequence[Results], target: Path, places: Places) -> 
                 with converted(f"{folder}: cannot be written", OSError):
                     folder.mkdir(parents=True, exist_ok=True)
                     write_output(folder / file, methodcaller("write", text.encode()))
-            count += 1
-    if not count:
+            folders.append(folder)
+    if not folders:
         raise UserError("--openml: the results contain no finished jobs of an OpenML task")
-    return f"{count} run{'s' if count > 1 else ''}: written to {target}"
+    return folders
 
 
 def _runs(results: Results) -> Iterator[tuple[int, str, list[Record]]]:
@@ -83,7 +85,8 @@ def _files(
         if at in accuracies:
             raise UserError(f"{where}: two results for the same split; use two experiments")
         labels = (arrays[key].astype(str).tolist() for key in ("predicted", "y_test"))
-        rows += [(*at, *row) for row in zip(index.tolist(), *labels, strict=True)]
+        stated = _confidences(record, arrays)
+        rows += [(*at, *row) for row in zip(index.tolist(), *labels, stated, strict=True)]
         accuracies[at] = record.metrics["accuracy_pct"] / 100
     if missing := len(tests) - len(accuracies):
         raise UserError(f"{where}: {missing} of {len(tests)} splits are missing; run them first")
@@ -91,8 +94,24 @@ def _files(
     return {
         "description.xml": _description(task_id, parameters, accuracies),
         "flow.xml": _flow(records[0], parameters),
-        "predictions.arff": _arff(task_id, sorted(rows)),
+        "predictions.arff": _arff(task_id, sorted(rows, key=lambda row: row[:3])),
     }
+
+
+def _confidences(record: Record, arrays: Arrays) -> list[dict[str, float]]:
+    """Return the confidence of each class for each test row.
+
+    Confidences are probabilities, if the machine computes them; otherwise, the softmax of the class
+    scores, which ranks the rows of two classes as the decision value does. A machine without scores
+    has the confidence 1 for the predicted class, as openml-python writes it.
+    """
+    found = class_scores(record, arrays, "probabilities" not in arrays)
+    if isinstance(found, str):
+        return [{label: 1.0} for label in arrays["predicted"].astype(str).tolist()]
+    classes, values = found
+    if "probabilities" not in arrays:
+        values = softmax(values, axis=1)
+    return [dict(zip(classes.tolist(), row, strict=True)) for row in values.tolist()]
 
 
 def _parameters(records: Sequence[Record]) -> dict[str, str]:
@@ -154,20 +173,18 @@ def _add(parent: ET.Element, name: str, text: str = "") -> ET.Element:
 
 
 def _arff(task_id: int, rows: list[tuple[Any, ...]]) -> str:
-    """Return the predictions; the confidence of the predicted class is 1, as openml-python writes
-    it for classifiers without probabilities.
-    """
-    classes = sorted({label for row in rows for label in row[3:]})
+    """Return the predictions; openml-python requires the column ``sample``, which is always 0."""
+    classes = sorted({label for row in rows for label in (*row[3:5], *row[5])})
     nominal = f"{{{','.join(map(_quoted, classes))}}}"
     lines = [f"@RELATION openml_task_{task_id}_predictions", ""]
-    lines += [f"@ATTRIBUTE {name} NUMERIC" for name in ("repeat", "fold", "row_id")]
+    lines += [f"@ATTRIBUTE {name} NUMERIC" for name in ("repeat", "fold", "sample", "row_id")]
     lines += [f"@ATTRIBUTE {name} {nominal}" for name in ("prediction", "correct")]
     lines += [f"@ATTRIBUTE {_quoted(f'confidence.{label}')} NUMERIC" for label in classes]
     lines += ["", "@DATA"]
-    for repeat, fold, row, predicted, true in rows:
-        confidences = [str(int(label == predicted)) for label in classes]
-        cells = [str(repeat), str(fold), str(row), _quoted(predicted), _quoted(true), *confidences]
-        lines.append(",".join(cells))
+    for repeat, fold, row, predicted, true, stated in rows:
+        confidences = [repr(stated.get(label, 0.0)) for label in classes]
+        place = [str(repeat), str(fold), "0", str(row)]
+        lines.append(",".join([*place, _quoted(predicted), _quoted(true), *confidences]))
     return "\n".join([*lines, ""])
 
 

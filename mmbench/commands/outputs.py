@@ -311,6 +311,7 @@ def export(
     bundle: str | Path | None = None,
     openml: bool = False,
     store: str | Path = "datasets",
+    publish: bool = False,
 ) -> str:
     """Write the records of results folders to a file, or return them as CSV text.
 
@@ -340,12 +341,17 @@ def export(
         openml-python reads.
     store : path
         Folder of data files, which contains the splits of OpenML tasks.
+    publish : bool
+        Whether to upload the runs of `openml` to OpenML, by the package openml and with the key of
+        its configuration.
 
     Raises
     ------
     UserError
         If no folder contains records, or if the file cannot be written.
     """
+    if publish and not openml:
+        raise UserError("--publish uploads runs of OpenML: give --openml and --output FOLDER, too")
     if bundle is not None:
         if output is not None or fmt is not None or predictions:
             raise UserError("--bundle takes no --output, --format or --predictions")
@@ -355,11 +361,16 @@ def export(
     output = None if output is None else Path(output)
     if openml:
         from mmbench.commands.openml_runs import write_runs
+        from mmbench.commands.publish import publish_runs, publisher
 
         if output is None or fmt is not None or predictions:
             raise UserError("--openml needs --output FOLDER, without --format and --predictions")
-        found = read_results(_paths(results), say=say)
-        return write_runs(found, output, Places(Path(store)))
+        if publish:
+            publisher()
+        folders = write_runs(read_results(_paths(results), say=say), output, Places(Path(store)))
+        n = f"{len(folders)} run{'s' if len(folders) > 1 else ''}"
+        written = f"{n}: written to {output}"
+        return "\n".join([written, *publish_runs(folders)]) if publish else written
     if output is not None and output.is_dir():
         return write_folders(read_results(_paths(results), say=say), output)
     fmt = _format(output, fmt, EXPORT_FORMATS)

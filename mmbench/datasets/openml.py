@@ -36,7 +36,7 @@ FOLDER = "openml"
 PARQUET = b"PAR1"
 #: OpenML's name for a task with class labels.
 CLASSIFICATION = "Supervised Classification"
-OFFLINE = "not in the store or the mirror, and the network is switched off"
+OFFLINE = "not in the store or the mirror, and the network is switched off (--dry-run)"
 
 
 class Task(NamedTuple):

@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from mmbench.errors import Status
 from mmbench.jobs.choice import choice_of, merged
@@ -124,8 +125,6 @@ def value_of(name: str, record: Record, arrays: Arrays) -> float | str:
     "probabilities". The argument `name` is a key of `mmbench.selection.metrics.METRICS`. The
     argument `arrays` contains the stored arrays of the record, such as predictions.
     """
-    from mmbench.machines.base.voting import ovr_scores, summed_decisions
-
     metric = METRICS[name]
     if "predicted" not in arrays:
         return "predictions"
@@ -134,6 +133,19 @@ def value_of(name: str, record: Record, arrays: Arrays) -> float | str:
         if len(truth) == 1:
             return "a second test row"
         return metric.compute(truth, arrays["predicted"].astype(str), np.unique(truth))
+    found = class_scores(record, arrays, metric.source == "scores")
+    if isinstance(found, str):
+        return found
+    value = metric.compute(truth, found[1], found[0])
+    return metric.needs if math.isnan(value) else value
+
+
+def class_scores(record: Record, arrays: Arrays, scored: bool) -> tuple[NDArray, NDArray] | str:
+    """Return the classes, and the scores (`scored`) or the probabilities of the test rows with one
+    column per class; or a text that names the missing input.
+    """
+    from mmbench.machines.base.voting import ovr_scores, summed_decisions
+
     if "classes" in arrays:
         classes = arrays["classes"].astype(str)
     elif not record.per_pair:
@@ -141,22 +153,18 @@ def value_of(name: str, record: Record, arrays: Arrays) -> float | str:
     else:  # classes in sorted order, collected from the pairs of classes
         pairs = [tuple(map(str, fit["pair"])) for fit in record.per_pair]
         classes = np.array(list(dict.fromkeys([pairs[0][0], *(second for _, second in pairs)])))
-    scored = metric.source == "scores"
     # Older records contain logits as scores, which do not rank the rows if there are more than two
     # classes. If a classifier from another package only has the decision values 1 and -1, these
     # values are predictions, and are not used as scores.
     logits = len(classes) > 2 and "probabilities" in arrays and not record.job.calibrate
     if scored and "scores" in arrays and not logits:
-        given = arrays["scores"]
-    elif scored and (record.status != Status.UNCERTIFIED or (abs(arrays["decisions"]) != 1).any()):
+        return classes, arrays["scores"]
+    if scored and (record.status != Status.UNCERTIFIED or (abs(arrays["decisions"]) != 1).any()):
         scores = summed_decisions if len(classes) == 2 else ovr_scores
-        given = scores(arrays["decisions"].astype(float), len(classes))
-    elif "probabilities" in arrays:
-        given = arrays["probabilities"]
-    else:
-        return "decision values" if scored else "probabilities"
-    value = metric.compute(truth, given, classes)
-    return metric.needs if math.isnan(value) else value
+        return classes, scores(arrays["decisions"].astype(float), len(classes))
+    if "probabilities" in arrays:
+        return classes, arrays["probabilities"]
+    return "decision values" if scored else "probabilities"
 
 
 def prediction_rows(split: Mapping[str, Any], arrays: Arrays) -> Iterator[dict[str, Any]]:

@@ -247,6 +247,31 @@ def test_the_description_is_an_ro_crate(bundle):
         assert int(by_id[name]["contentSize"]) == archive.getinfo(name).file_size
 
 
+#: The part of the context of RO-Crate 1.2 that bundles use.
+VOCABULARY = {
+    "@vocab": "http://schema.org/",
+    "File": "http://schema.org/MediaObject",
+    "conformsTo": {"@id": "http://purl.org/dc/terms/conformsTo"},
+}
+
+
+@pytest.mark.parametrize("fault", [None, "datePublished", "license"])
+def test_the_public_validator_accepts_the_description(fault, bundle, tmp_path, monkeypatch):
+    services = pytest.importorskip("rocrate_validator.services")
+    models = pytest.importorskip("rocrate_validator.models")
+    contexts = pytest.importorskip("rdflib.plugins.shared.jsonld.context")
+    monkeypatch.setattr(contexts.Context, "_fetch_context", lambda *_: VOCABULARY)
+    change = {"ro-crate-metadata.json": lambda text: text.replace(f'"{fault}"'.encode(), b'"x"')}
+    settings = services.ValidationSettings(
+        rocrate_uri=models.URI(str(rewritten(bundle, tmp_path / "out.zip", change))),
+        profile_identifier="ro-crate-1.2",
+        requirement_severity=models.Severity.REQUIRED,
+        skip_checks=["ro-crate-1.2_4.1", "ro-crate-1.2_4.2"],  # download the context
+    )
+    messages = [issue.message for issue in services.validate(settings).get_issues()]
+    assert bool(messages) == bool(fault) and (not fault or fault in messages[0]), messages
+
+
 def added(text):
     return {f"{NAME}/config.yaml": lambda content: content + text.encode()}
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import sys
 from pathlib import Path
 from xml.etree import ElementTree
 
@@ -136,6 +137,18 @@ def test_a_task_that_cannot_be_used_is_one_line(task: DataServer, store: Path, r
         load_dataset(DatasetRef("t", "openml_task:32"), store=store)
 
 
+@pytest.mark.parametrize("entry", [{"openml": 7}, {"openml_task": 31}, {"openml_suite": 99}])
+def test_a_server_that_cannot_be_reached_is_one_line_with_a_way_on(
+    entry: dict, store: Path, tmp_path: Path, monkeypatch
+):
+    monkeypatch.setenv("MMBENCH_OPENML_SERVER", "http://127.0.0.1:1/api/v1/xml")
+    with pytest.raises(
+        UserError, match=r"cannot be reached.*; run again later.*--mirror"
+    ) as caught:
+        mmbench.run(config(**entry), results=tmp_path, store=store)
+    assert str(caught.value).count("--mirror") == 1
+
+
 DAMAGED = {
     "31": ['{"ignored": []}', '{"target": "class", "ignored": "id"}'],
     "task_31": ['{"data": "7", "target": "kind"}', '{"data": 7}'],
@@ -185,28 +198,67 @@ def test_the_runs_of_a_task_are_read_by_openml_python(stored: Path, store: Path,
     settings = ElementTree.parse(folder / "description.xml").iterfind(".//{*}parameter_setting")
     stated = {setting.findtext("{*}name"): setting.findtext("{*}value") for setting in settings}
     assert stated and stated.keys() == run.flow.parameters.keys() and all(stated.values())
-    rows = {(int(r[0]), int(r[1]), int(r[2])): r[3:] for r in run.data_content}
+    assert {r[2] for r in run.data_content} == {0}  # the sample, which openml-python requires
+    rows = {(int(r[0]), int(r[1]), int(r[3])): r[4:] for r in run.data_content}
     folds = [(repeat, row % 3 if repeat == 0 else row // 4, row) for repeat in (0, 1)
              for row in range(12)]  # fmt: skip
     assert rows.keys() == {*folds} and len(run.data_content) == 24
     for (_, _, row), (predicted, true, *confidences) in rows.items():
         assert true == ROWS[row][2]
-        assert confidences == [predicted == label for label in "ab"]
+        assert sum(confidences) == pytest.approx(1)
+        assert predicted == "ab"[int(np.argmax(confidences))]
     accuracies = run.fold_evaluations["predictive_accuracy"]
     for (repeat, fold), accuracy in {(r, f): accuracies[r][f] for r, f, _ in folds}.items():
         own = [r[0] == r[1] for at, r in rows.items() if at[:2] == (repeat, fold)]
         assert accuracy == pytest.approx(np.mean(own))
 
 
+def test_a_run_is_published_by_openml_python_with_the_key_of_the_user(
+    stored: Path, store: Path, tmp_path: Path, task: DataServer, monkeypatch
+):
+    openml = pytest.importorskip("openml", reason="the package openml is not installed")
+    given = {"output": tmp_path / "runs", "openml": True, "store": store, "publish": True}
+    monkeypatch.setenv("OPENML_CACHE_DIR", str(tmp_path / "cache"))
+    monkeypatch.setattr(openml.config, "_root_cache_directory", tmp_path / "cache")
+    monkeypatch.setattr(openml.config, "server", f"{task.url}/api/v1/xml")
+    monkeypatch.setattr(openml.config, "apikey", "")
+    with pytest.raises(UserError, match="contains no key"):
+        export(stored, **given)
+    assert not task.posted and not (tmp_path / "runs").exists()
+    export(stored, **given | {"publish": False})
+    assert not task.posted, "nothing is uploaded unless it is asked for"
+
+    folder = tmp_path / "runs" / "own" / "task_31" / "lda_rbf"
+    task.openml_uploads((folder / "flow.xml").read_bytes())
+    task.openml_features(7, {"x": "numeric", "z": "numeric", "kind": "nominal"}, values="ba")
+    monkeypatch.setattr(openml.config, "apikey", "k" * 32)
+    assert export(stored, **given).endswith(f"{folder}: {task.url}/r/9")
+    assert [path.rpartition("xml/")[2] for path, _ in task.posted] == [
+        "flow/exists",
+        "flow/",
+        "run/",
+    ]
+    sent = task.posted[-1][1].decode()
+    assert "<oml:flow_id>5</oml:flow_id>" in sent and "<oml:name>ridge</oml:name>" in sent
+    assert "confidence.b NUMERIC\n@ATTRIBUTE confidence.a NUMERIC" in sent  # the order of the task
+    del task.answers["POST /api/v1/xml/run/"]
+    with pytest.raises(UserError, match=r"lda_rbf: OpenML: "):
+        export(stored, **given)
+
+
 def test_runs_that_openml_would_refuse_are_one_line(
-    stored: Path, task: DataServer, store: Path, tmp_path: Path
+    stored: Path, task: DataServer, store: Path, tmp_path: Path, monkeypatch
 ):
     def reason(results: Path = stored, **given: object) -> str:
+        usual = {"openml": True, "output": tmp_path / "runs", "store": store}
         with pytest.raises(UserError) as caught:
-            export(results, openml=True, **{"output": tmp_path / "runs", "store": store} | given)
+            export(results, **usual | given)
         return str(caught.value)
 
     assert "--output FOLDER" in reason(output=None)
+    assert "give --openml" in reason(openml=False, publish=True)
+    monkeypatch.setitem(sys.modules, "openml", None)
+    assert "pip install 'mmbench[openml]'" in reason(publish=True)
     own = config(openml_task=31)
     own["name"], own["protocol"]["repeats"] = "part", 2
     mmbench.run(own, results=tmp_path / "results", store=store)

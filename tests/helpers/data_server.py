@@ -24,6 +24,7 @@ class DataServer:
     def __init__(self) -> None:
         self.answers: dict[str, Answer] = {}
         self.asked: list[str] = []
+        self.posted: list[tuple[str, bytes]] = []
         self.release = threading.Event()
         outer = self
 
@@ -32,6 +33,12 @@ class DataServer:
                 path = self.path.split("?")[0]
                 outer.asked.append(path)
                 outer.answers.get(path, outer.not_found)(self)
+
+            def do_POST(self) -> None:
+                body = self.rfile.read(int(self.headers.get("Content-Length", 0)))
+                path = self.path.split("?")[0]
+                outer.posted.append((path, body))
+                outer.answers.get(f"POST {path}", outer.not_found)(self)
 
             def log_message(self, *args: object) -> None:
                 """Keep the output of the tests clean."""
@@ -177,6 +184,23 @@ class DataServer:
         self.serve(f"/api/v1/xml/task/{task_id}", description.encode(), kind="text/xml")
         return path
 
+    def openml_uploads(self, flow: bytes) -> None:
+        """Take flows and runs as OpenML does; `flow` is the flow that is new on the server."""
+        stated = b"<oml:id>5</oml:id><oml:uploader>1</oml:uploader><oml:version>1</oml:version>"
+        stated += b"<oml:upload_date>2026-01-01T00:00:00</oml:upload_date>"
+        head, end = b' xmlns:oml="http://openml.org/openml">', flow.index(b">") + 1
+        answers = {
+            "POST /api/v1/xml/flow/exists": b"<oml:flow_exists%s<oml:exists>false</oml:exists>"
+            b"<oml:id>-1</oml:id></oml:flow_exists>" % head,
+            "POST /api/v1/xml/flow/": b"<oml:upload_flow%s<oml:id>5</oml:id></oml:upload_flow>"
+            % head,
+            "/api/v1/xml/flow/5": flow[:end] + stated + flow[end:],
+            "POST /api/v1/xml/run/": b"<oml:upload_run%s<oml:run_id>9</oml:run_id>"
+            b"</oml:upload_run>" % head,
+        }
+        for path, body in answers.items():
+            self.serve(path, body, kind="text/xml")
+
     def openml_suite(self, suite_id: int, tasks: Iterable[int]) -> None:
         """Serve the list of tasks of a suite."""
         ids = "".join(f"<oml:task_id>{task}</oml:task_id>" for task in tasks)
@@ -185,13 +209,18 @@ class DataServer:
         body = f"{head}{data}<oml:tasks>{ids}</oml:tasks></oml:study>"
         self.serve(f"/api/v1/xml/study/{suite_id}", body.encode(), kind="text/xml")
 
-    def openml_features(self, data_id: int, types: Mapping[str, str], ignored: str = "") -> None:
-        """Serve the types of the columns of a data set."""
+    def openml_features(
+        self, data_id: int, types: Mapping[str, str], ignored: str = "", values: Iterable[str] = ()
+    ) -> None:
+        """Serve the types of the columns of a data set, and the values of nominal columns."""
+        listed = "".join(f"<oml:nominal_value>{value}</oml:nominal_value>" for value in values)
         features = "".join(
-            f"<oml:feature><oml:name>{name}</oml:name><oml:data_type>{kind}</oml:data_type>"
+            f"<oml:feature><oml:index>{k}</oml:index><oml:name>{name}</oml:name>"
+            f"<oml:data_type>{kind}</oml:data_type>{listed if kind == 'nominal' else ''}"
+            "<oml:number_of_missing_values>0</oml:number_of_missing_values>"
             f"<oml:is_ignore>{str(name == ignored).lower()}</oml:is_ignore>"
             "<oml:is_row_identifier>false</oml:is_row_identifier></oml:feature>"
-            for name, kind in types.items()
+            for k, (name, kind) in enumerate(types.items())
         )
         body = f'<oml:data_features xmlns:oml="http://openml.org/openml">{features}'
         body += "</oml:data_features>"

@@ -45,6 +45,7 @@ CHUNK = 2**16
 #: set.
 MOST_DESCRIPTION, MOST_FEATURES = 2**20, 2**26
 
+ELSEWHERE = "run again later, or give a copy of another computer's store by --mirror FOLDER"
 OPENML_SERVER = "MMBENCH_OPENML_SERVER"
 DEFAULT_SERVER = "https://www.openml.org/api/v1/xml"
 OPENML = "{http://openml.org/openml}"
@@ -244,7 +245,9 @@ def of_openml(name: str) -> Iterator[None]:
     try:
         yield
     except SourceError as error:
-        raise type(error)(f"OpenML {name}: {error}") from error
+        unreachable = isinstance(error, NoAnswer) and ELSEWHERE not in str(error)
+        advice = f"; {ELSEWHERE}" if unreachable else ""
+        raise type(error)(f"OpenML {name}: {error}{advice}") from error
 
 
 def download_table(data_id: int, folder: Path, progress: bool, most: int) -> TableFile:
