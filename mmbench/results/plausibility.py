@@ -360,7 +360,8 @@ def contained(cells: Cells) -> Outcome:
     both = frame.merge(frame, on=["table", "metric", "dataset", "setting"], suffixes=("", "_2"))
     pairs = zip(both.machine, both.machine_2, strict=True)
     both = both[np.array([b in cells.contains.get(a, ()) for a, b in pairs], dtype=bool)]
-    gap, sd = (both.value_2 - both.value) * both.metric.map(SIGN), np.hypot(both.se, both.se_2)
+    gap = (both.value_2 - both.value) * both.metric.map(SIGN).astype(float)
+    sd = np.hypot(both.se, both.se_2)
     both = both.assign(sd=sd, z=gap / sd).sort_values("z", ascending=False)
     worse = both[both.z > N_SE_CONTAINED]
     words = "{text} is worse than {text_2} of {printed_2}, which {printed} contains, by {z:.1f} "

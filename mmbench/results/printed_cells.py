@@ -123,7 +123,7 @@ def cells_of(
     scale = np.sqrt(frame.n_splits.where(frame.std_is.eq(STANDARD_ERROR), 1.0))
     frame["sd"], frame["sd_error"] = frame["std"] * scale, frame.std_unit / 2 * scale
     related = {machine_key(key): set(map(machine_key, names)) for key, names in contains.items()}
-    return Cells(frame, facts, related)
+    return Cells(frame.copy(), facts, related)  # a copy, since many columns were added
 
 
 def lines(frame: pd.DataFrame) -> Iterator[Any]:

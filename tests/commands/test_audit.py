@@ -19,6 +19,7 @@ TABLES = {
     "a sound table": (HEAD + "iris,svm,96.0,50,1\niris,rmm,98.0,50,1\n", 0, "no findings"),
     "a wrong number": (HEAD + "iris,svm,97.3,50,1\n", 1, "97.3 would be 48.65 of 50 test rows"),
     "twice": (HEAD + "iris,svm,96,50,1\niris,SVM,98,50,1\n", 1, "printed 2 times, as 96, 98"),
+    "without rows": (HEAD + "vote,mpm,94.8,,\nvote,mempm,94.9,,\n", 0, "no findings"),
     "no number": (HEAD + "iris,svm,97.3 %,50,1\n", 2, "row 1: value '97.3 %' is not a number"),
     "no column": ("dataset,method,value\niris,svm,97\n", 2, "no column machine"),
     "no split": (HEAD + "iris,svm,96,50,0\n", 2, "n_splits '0' is not a number of at least 1"),
