@@ -39,7 +39,7 @@ CLASSIFICATION = "Supervised Classification"
 OFFLINE = "not in the store or the mirror, and the network is switched off (--dry-run)"
 
 
-class Task(NamedTuple):
+class OpenMLTask(NamedTuple):
     """A classification task."""
 
     data_id: int
@@ -82,7 +82,7 @@ def find_table(data_id: int, places: Places, most: int) -> TableFile:
     return table._replace(path=path)
 
 
-def find_task(task_id: int, places: Places, most: int) -> Task:
+def find_task(task_id: int, places: Places, most: int) -> OpenMLTask:
     """Return an OpenML task; missing splits of at most `most` bytes are downloaded.
 
     Raises SourceError if the task is no classification task; for other errors, see `find_table`.
@@ -91,7 +91,7 @@ def find_task(task_id: int, places: Places, most: int) -> Task:
     for path, facts in _stored(name, places):
         match facts:
             case {"data": int(data_id), "target": str(target)}:
-                return Task(data_id, target, path)
+                return OpenMLTask(data_id, target, path)
         raise ValueError(f"{path.with_suffix('.json')}: states no data set and target")
     if not places.allow_network:
         raise ValueError(OFFLINE)
@@ -105,7 +105,7 @@ def find_task(task_id: int, places: Places, most: int) -> Task:
         with converted(url, ValueError, to=SourceError):
             read_splits(path)
         path = _admit(path, name, {"data": data_id, "target": target}, places)
-    return Task(data_id, target, path)
+    return OpenMLTask(data_id, target, path)
 
 
 def find_suite(suite_id: int, places: Places) -> Suite:
