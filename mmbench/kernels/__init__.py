@@ -21,6 +21,10 @@ KERNELS = ("linear", "poly", "rbf")
 #: are at most SINGLE_PRECISION_MAX.
 SINGLE_PRECISION_MAX = 4.0
 
+#: With at most DIRECT_FEATURES features, blocks of ``rbf`` kernel values are computed from
+#: differences of data rows, not from a matrix product.
+DIRECT_FEATURES = 32
+
 #: Distances are computed in float32 if ``gamma ||x||^2`` is at most SINGLE_PRECISION_EXPONENT for
 #: all centred rows x.
 SINGLE_PRECISION_EXPONENT = 100.0
@@ -118,10 +122,17 @@ class Kernel:
             return False
         largest = float(row_squares(moved(X, self.centre(X)) if self.name == "rbf" else X).max())
         if self.name == "rbf":
-            return self.gamma * largest <= SINGLE_PRECISION_EXPONENT
+            # differences of rows have a rounding error relative to ||x||, so that the error of a
+            # kernel value grows with the square root of gamma
+            exponent = self.gamma * largest
+            return (exponent**0.5 if self.is_direct(X) else exponent) <= SINGLE_PRECISION_EXPONENT
         # powers are computed before they are divided
         most = min(SINGLE_PRECISION_MAX * self.divisor, float(np.finfo(np.float32).max))
         return self.degree * float(np.log1p(largest)) <= float(np.log(most))
+
+    def is_direct(self, X: Any) -> bool:
+        """Whether blocks of kernel values are computed from differences of the rows of X."""
+        return self.name == "rbf" and not issparse(X) and X.shape[1] <= DIRECT_FEATURES
 
     def centre(self, X: Any) -> NDArray:
         """Return the row that is subtracted from all rows before squared distances are computed.

@@ -17,12 +17,13 @@ from typing import Any
 
 import numpy as np
 
-from mmbench.compiled import compiled  # isort: skip - before Numba
+from mmbench.compiled import compiled, compiled_inside  # isort: skip - before Numba
 from numpy.typing import DTypeLike, NDArray
 from scipy.linalg import LinAlgError, cholesky
 from scipy.sparse import issparse
 
-from mmbench.kernels import Kernel, as_distances, moved, row_squares
+from mmbench.allowance import check_time
+from mmbench.kernels import OPERATIONS_PER_VALUE, Kernel, as_distances, moved, row_squares
 
 #: Number of columns per block of `read_row`; a block fits in the cache of a core.
 READ_COLUMNS = 512
@@ -196,6 +197,7 @@ class KernelRows:
             self.centre = kernel.centre(X) if centre is None else centre
             X = moved(X, self.centre)
         self.X = X.astype(dtype) if issparse(X) else np.ascontiguousarray(X, dtype=dtype)
+        self._direct = kernel.is_direct(X)
 
     def take(self, rows: NDArray | list[int] | slice) -> KernelRows:
         """Return a selection of the rows as another `KernelRows`."""
@@ -209,6 +211,12 @@ class KernelRows:
         `X` and the rows of `other` must have the same centre. If the rows are dense and `out` is
         given, the kernel values are written to `out`.
         """
+        if self._direct:
+            if out is None:
+                out = np.empty((len(self.X), len(other.X)), self.X.dtype)
+            check_time(OPERATIONS_PER_VALUE * out.size)
+            gaussian_values(self.X, np.ascontiguousarray(other.X.T), self.kernel.gamma, out)
+            return out
         if issparse(self.X):
             out = (self.X @ other.X.T).toarray()
         else:
@@ -294,14 +302,34 @@ class LazyGram:
         return self.slots[rows]
 
 
+@compiled_inside()
+def _gaussian_block(z, columns, gamma, start, row):
+    """Compute the ``rbf`` kernel values between z and a block of columns, as part of `row`.
+
+    ``exp(x)`` is computed in float64 as ``2**m exp(r)`` with the integer m nearest to ``x /
+    log(2)`` and ``r = x - m log(2)``. A Taylor polynomial gives ``exp(r)`` to 1e-16. A loop with
+    `np.exp` is not vectorised, and takes four times as long.
+    """
+    out = row[start : start + READ_COLUMNS]
+    for k in range(out.shape[0]):
+        out[k] = 0.0
+    for f in range(columns.shape[0]):
+        x, column = z[f], columns[f, start : start + READ_COLUMNS]
+        for k in range(out.shape[0]):
+            out[k] += (column[k] - x) * (column[k] - x)
+    for k in range(out.shape[0]):
+        x = max(-gamma * out[k], -708.0)  # exp(x) is subnormal if x < -708.4
+        m = np.floor(x * 1.4426950408889634 + 0.5)
+        r = x - m * 0.6931471805599453
+        p = 1 / 362880 + r * (1 / 3628800 + r * (1 / 39916800 + r * (1 / 479001600)))
+        p = 1 / 120 + r * (1 / 720 + r * (1 / 5040 + r * (1 / 40320 + r * p)))
+        p = 1.0 + r * (1.0 + r * (1 / 2 + r * (1 / 6 + r * (1 / 24 + r * p))))
+        out[k] = p * POWERS[np.int32(-m)]
+
+
 @compiled()
 def read_row(values, columns, gamma, slots, i):
-    """Return row i of a `LazyGram`; compute it from differences of data rows if it is not stored.
-
-    ``exp(x)`` is computed as ``2**m exp(r)`` with the integer m nearest to ``x / log(2)`` and ``r =
-    x - m log(2)``. A Taylor polynomial gives ``exp(r)`` to 1e-16. A loop with `np.exp` is not
-    vectorised, and takes four times as long.
-    """
+    """Return row i of a `LazyGram`; it is computed if it is not stored."""
     if columns is None:
         return values[i]
     if slots[i] >= 0:
@@ -310,35 +338,25 @@ def read_row(values, columns, gamma, slots, i):
     slots[-1] += 1
     row = values[slots[i]]
     for start in range(0, columns.shape[1], READ_COLUMNS):
-        out = row[start : start + READ_COLUMNS]
-        for k in range(out.shape[0]):
-            out[k] = 0.0
-        for f in range(columns.shape[0]):
-            x, column = columns[f, i], columns[f, start : start + READ_COLUMNS]
-            for k in range(out.shape[0]):
-                out[k] += (column[k] - x) * (column[k] - x)
-        for k in range(out.shape[0]):
-            x = max(-gamma * out[k], -708.0)  # exp(x) is subnormal if x < -708.4
-            m = np.floor(x * 1.4426950408889634 + 0.5)
-            r = x - m * 0.6931471805599453
-            p = 1 / 362880 + r * (1 / 3628800 + r * (1 / 39916800 + r * (1 / 479001600)))
-            p = 1 / 120 + r * (1 / 720 + r * (1 / 5040 + r * (1 / 40320 + r * p)))
-            p = 1.0 + r * (1.0 + r * (1 / 2 + r * (1 / 6 + r * (1 / 24 + r * p))))
-            out[k] = p * POWERS[np.int32(-m)]
+        _gaussian_block(columns[:, i], columns, gamma, start, row)
     return row
+
+
+@compiled()
+def gaussian_values(X, columns, gamma, out):
+    """Compute the ``rbf`` kernel values between the rows of X and `columns`, shape (d, n)."""
+    for start in range(0, columns.shape[1], READ_COLUMNS):
+        for i in range(X.shape[0]):
+            _gaussian_block(X[i], columns, gamma, start, out[i])
 
 
 #: Minimum and maximum size in bytes, and maximum number of rows, of a block of kernel values. A
 #: block of maximum size fits in the last-level cache. Matrix products with small blocks are slow.
 LEAST_BLOCK_BYTES, MOST_BLOCK_BYTES, BLOCK_ROWS = 2**18, 2**22, 256
 
-#: Maximum shares of the memory limit for stored rows, for a submatrix (`KernelMatrix.part`), and
-#: for a block of kernel values.
-STORED_SHARE, PART_SHARE, BLOCK_SHARE = 0.6, 0.55, 0.05
-
-#: Workspace of a Newton step on a submatrix, relative to the size of the submatrix. Stored rows are
-#: deleted if a submatrix and its workspace need the memory.
-WORKSPACE_SHARE = 0.65
+#: Maximum shares of the memory limit for stored rows, for a submatrix (`KernelMatrix.part`) without
+#: the workspace of a Newton step on it, and for a block of kernel values.
+STORED_SHARE, PART_SHARE, BLOCK_SHARE = 0.6, 0.21, 0.05
 
 #: Memory in bytes that a submatrix may use even above the memory limit, enough for 866 rows in
 #: float32. For 1400 support vectors, submatrices of 500 rows take seven times as long as of 1000
@@ -375,7 +393,8 @@ class KernelMatrix:
     def _set_type(self, dtype: type) -> None:
         self._rows = KernelRows(self._kernel, self._X, dtype=dtype)
         self._memory: NDArray = np.empty(0, dtype)
-        self._store = _RowStore(len(self), self._most_stored(0), dtype)
+        most = STORED_SHARE * self._cache_bytes / (self.dtype.itemsize * len(self))
+        self._store = _RowStore(len(self), int(min(most, len(self))), dtype)
 
     def __len__(self) -> int:
         return self._X.shape[0]  # sparse arrays do not support len()
@@ -391,34 +410,9 @@ class KernelMatrix:
         allowed = max(self._cache_bytes * PART_SHARE, LEAST_PART_BYTES) / self.dtype.itemsize
         return int(min(math.sqrt(allowed), len(self)))
 
-    def _most_stored(self, n_part: int) -> int:
-        """Return the number of rows that fit in memory beside a submatrix of `n_part` rows."""
-        size, memory = self.dtype.itemsize, self._cache_bytes
-        left = (1 - BLOCK_SHARE) * memory - (1 + WORKSPACE_SHARE) * size * n_part**2
-        return int(np.clip(min(STORED_SHARE * memory, left) / (size * len(self)), 0, len(self)))
-
-    def _most_beside(self, n_stored: int) -> int:
-        """Return the maximum number of rows of a submatrix if `n_stored` matrix rows are stored.
-
-        The submatrix and its workspace must fit in the remaining memory.
-        """
-        size = self.dtype.itemsize
-        left = (1 - BLOCK_SHARE) * self._cache_bytes - n_stored * size * len(self)
-        return int(min(math.sqrt(max(0.0, left) / ((1 + WORKSPACE_SHARE) * size)), len(self)))
-
-    def _make_room(self, n_stored: int) -> None:
-        """Reduce the capacity of the row store to at most `n_stored` rows.
-
-        If the capacity is reduced, all stored rows are deleted.
-        """
-        if n_stored < self._store.most:
-            # free the memory of the old row store before the new row store is allocated
-            self._store = _RowStore(len(self), 0, self.dtype)
-            self._store = _RowStore(len(self), n_stored, self.dtype)
-
     def to_double(self) -> None:
         """Change the data type to float64, to reduce rounding errors that prevent convergence."""
-        self._make_room(0)
+        del self._store  # free its memory before the new store is allocated
         self._set_type(np.float64)
 
     def diagonal(self) -> NDArray:
@@ -435,12 +429,10 @@ class KernelMatrix:
         """
         n, some = len(rows), self._rows.take(rows)
         if len(self._memory) < n**2:
-            # free the memory of the old array before the new array is allocated
+            # free the memory of the old array before the new array is allocated, and reserve memory
+            # for larger submatrices in later calls
             self._memory = np.empty(0, self.dtype)
-            self._make_room(self._most_stored(n))
-            larger = min(2 * n, self.most_part_rows, self._most_beside(self._store.most))
-            # reserve memory for larger submatrices in later calls
-            self._memory = np.empty(max(n, larger) ** 2, self.dtype)
+            self._memory = np.empty(max(n, min(2 * n, self.most_part_rows)) ** 2, self.dtype)
         return some.values(some, self._memory[: n**2].reshape(n, n))
 
     def block(self, rows: NDArray, columns: NDArray) -> NDArray:

@@ -104,11 +104,11 @@ class BinaryProblem:
         n, d = self.X.shape
         lazy = self.kernel.name == "rbf" and isinstance(self.X, np.ndarray) and d <= LAZY_FEATURES
         small = n <= STORED_ROWS and cache_size is None
-        fits = small or 8 * n**2 <= cache_bytes(cache_size)
-        if fits and lazy:
+        if n > STORED_ROWS or not (small or 8 * n**2 <= cache_bytes(cache_size)):
+            return self.blocks(cache_size)
+        if lazy:
             self._matrix = LazyGram.gaussian(self.kernel.gamma, self.X)
-            return self._matrix
-        return self.gram if fits and n <= STORED_ROWS else self.blocks(cache_size)
+        return self._matrix if lazy else self.gram
 
     def blocks(self, cache_size: float | None) -> KernelMatrix:
         """Return a kernel matrix that is computed in blocks and stores at most `cache_size` MB."""

@@ -2,9 +2,9 @@
 
     route                condition                                 cost
     SMO                  K or its rows are stored (`LazyGram`)     n kernel values per step
-    SMO on working sets  `LazyGram` with n > 3000 rows, after n    kernel values of the working
-                         steps; K computed by blocks               sets, and column i of K if u_i
-                         (`KernelMatrix`)                          changes
+    SMO on working sets  K is computed by blocks (`KernelMatrix`)  kernel values of the working
+                                                                   sets, and column i of K if u_i
+                                                                   changes
 
 A pairwise step adds t to the dual variable u_i and subtracts t from u_j. Row i has the largest
 rate of decrease, row j the largest decrease for this i (Fan et al., JMLR 6, 2005, WSS 2).
@@ -15,11 +15,14 @@ With the Cholesky factor L of the Gram matrix of these rows and the gradient g, 
 ``-L^-T p``, where p is the projection of ``L^-1 g`` orthogonal to ``L^-1 e`` (constant sum) and to
 ``L^-1 e_i`` for each u_i that has reached a knot; so a series of steps needs one factor.
 
-A working set has the support vectors (``u_i != 0``) and the rows with the largest violations, or
-only the latter if memory is short (Joachims: Advances in Kernel Methods, 1999; convergence: Lin,
-IEEE Trans. Neural Networks 12(6), 2001). It is complete if it has all support vectors and all rows
-that nearly violate; only then is it solved to the final tolerance. The rounding error of a float32
-update of ``Ku`` is proportional to the change of u, and a recomputation in float64 removes it.
+A working set has the rows with u_i inside a linear piece, the rows with the largest violations, and
+half of the last working set, since a row that has just reached a bound often leaves it again. Other
+rows at a bound, such as most support vectors for a small C, are not needed. If too many rows are
+inside a piece, only rows of the last set are kept (Joachims: Advances in Kernel Methods, 1999;
+convergence: Lin, IEEE Trans. Neural Networks 12(6), 2001). A working set is complete if it has all
+rows inside a piece and all rows that nearly violate; only then is it solved to the final tolerance.
+The rounding error of a float32 update of ``Ku`` is proportional to the change of u, and a
+recomputation in float64 removes it.
 
 `solve_to_gap` decreases the relative gap, to which a row contributes its violation times the slope
 of its loss, by a smaller KKT tolerance, then by the best factor of (w, b), then by slightly tighter
@@ -37,6 +40,7 @@ from scipy.linalg import LinAlgError, solve_triangular
 from mmbench.allowance import time_is_up
 from mmbench.compiled import compiled, compiled_inside
 from mmbench.errors import Status
+from mmbench.kernels import Kernel
 from mmbench.kernels.matrix import KernelMatrix, LazyGram, read_row
 from mmbench.solvers.svm_dual.qp import PiecewiseQP, PiecewiseSolution, gains, optimality
 
@@ -65,14 +69,10 @@ BLOCK_COLUMNS = 64
 #: problems, and at most 1.2 times as many.
 RELAXATION = 1.5
 
-#: The fraction NEW_ROWS_SHARE of all rows is added to the support vectors in a working set, but at
-#: least LEAST_NEW_ROWS and at most MANY_ROWS rows. If memory allows, the number of added rows is at
-#: least half the number of support vectors, even above MANY_ROWS: if SMO for an RMM starts at the
-#: SVM's solution, many rows must be added, since the RMM may have five times as many support
-#: vectors. A `LazyGram` of n > MANY_ROWS rows is also solved on working sets, after n steps on all
-#: rows: with C = 100, this reduces the CPU time to 1/6 on 5300 rows of Banana and to 1/3 on 8000
-#: rows of Letter; with C = 1, SMO converges within the first n steps on both.
-NEW_ROWS_SHARE, LEAST_NEW_ROWS, MANY_ROWS = 0.125, 500, 3000
+#: Number of rows of a working set if few dual variables are strictly inside a linear piece. At
+#: least half of the rows of the next working set are new. A working set of at most MOST_SET_ROWS
+#: rows contains all rows inside a linear piece.
+SET_ROWS, MOST_SET_ROWS = 1024, 3000
 
 #: Factors of the KKT tolerance that `solve_to_gap` tries in turn.
 TOLERANCE_FACTORS = tuple(8.0**-k for k in range(8))
@@ -341,10 +341,11 @@ class WorkingSets(Descent):
         self.matrix = self.problem.gram
         # a random order decides which of several rows with equal KKT violations are added
         self.order = np.random.RandomState(0).permutation(len(self.u))
+        self.last = np.empty(0, dtype=int)
         self._start_counting()
 
     def _start_counting(self) -> None:
-        self.best, self.value = np.inf, np.inf
+        self.best, self.values = np.inf, {"renewed": np.inf, "updated": np.inf}
         self.idle, self.idle_renewals = 0, 0
 
     def run(self) -> None:
@@ -352,11 +353,6 @@ class WorkingSets(Descent):
 
         SMO ends earlier if the maximum number of steps or the time limit is reached.
         """
-        if isinstance(self.matrix, LazyGram):
-            first = min(len(self.u), self.left)
-            steps = Descent(self.problem, self.diagonal, self.u, self.decision, self.tol, first)
-            steps.run()
-            self.decision, self.left = steps.decision, self.left - first + steps.left
         self.measure()
         while self.violation > self.tol or not self._accurate(self.rounding):
             spent = self.left <= 0 or time_is_up(violation=self.violation)
@@ -388,11 +384,15 @@ class WorkingSets(Descent):
         """Recompute ``Ku`` in float64; count recomputations that do not decrease the objective."""
         self.decision, self.rounding = self.matrix.product(self.u), 0.0
         self.measure()
-        value = 0.5 * float(self.u @ self.decision) + self.problem.cost(self.u)
-        lower = self.value - value > 1e-12 * abs(value)  # smaller decreases are rounding errors
-        self.idle_renewals = 0 if lower else self.idle_renewals + 1
-        self.value = min(self.value, value)
+        self.idle_renewals = 0 if self._lower("renewed") else self.idle_renewals + 1
         self.idle, self.best = 0, self.violation
+
+    def _lower(self, kind: str) -> bool:
+        """Whether the objective is lower than in all earlier calls for products of this kind."""
+        value = 0.5 * float(self.u @ self.decision) + self.problem.cost(self.u)
+        lower = self.values[kind] - value > 1e-12 * abs(value)  # less may be a rounding error
+        self.values[kind] = min(self.values[kind], value)
+        return lower
 
     def solve_set(self) -> None:
         """Solve the restricted problem of a working set and update the decisions of all rows."""
@@ -423,7 +423,8 @@ class WorkingSets(Descent):
         self.matrix.add_columns(rows[moved], change[moved], self.decision)
         self.rounding = rounding
         self.measure()
-        self.idle = self.idle + 1 if self.violation >= self.best else 0
+        better = self._lower("updated") or self.violation < self.best
+        self.idle = 0 if better else self.idle + 1
         if not len(moved):  # if no dual variable changes, the next working set is the same
             self.idle = PATIENCE + 1
         self.best = min(self.best, self.violation)
@@ -431,7 +432,8 @@ class WorkingSets(Descent):
     def working_set(self) -> tuple[NDArray, bool]:
         """Return the next working set, and whether it is complete (see the module's docstring).
 
-        Rows with a non-zero dual variable u_i are included if memory allows.
+        If the rows with u_i strictly inside a linear piece are too many, they are included only if
+        they were in the previous working set.
         """
         # violations of the optimality conditions for an increase and a decrease of each dual
         # variable; -inf if the dual variable is at a bound
@@ -439,23 +441,21 @@ class WorkingSets(Descent):
         up, down = rise - self.decision, self.decision - fall
         middle = 0.5 * (up.max() - down.max())
         up, down = up - middle, down + middle
-        most = self.matrix.most_part_rows
-        at_zero, worst = self.u == 0, np.maximum(up, down)
-        used, near = np.flatnonzero(~at_zero), np.flatnonzero(at_zero & (worst > -self.violation))
-        share = int(np.clip(NEW_ROWS_SHARE * len(self.u), LEAST_NEW_ROWS, MANY_ROWS))
-        room = most - len(used)
-        new = min(max(share, len(used) // 2), room if room >= LEAST_NEW_ROWS else most)
-        if len(near) <= min(new, room):
-            return np.union1d(used, near), True
-        half = new // 2
+        inside, worst = rise == fall, np.maximum(up, down)
+        size, kept = min(SET_ROWS, self.matrix.most_part_rows), np.flatnonzero(inside)
+        whole = len(kept) + size // 2 <= min(MOST_SET_ROWS, self.matrix.most_part_rows)
+        order = np.lexsort((-worst[self.last], ~inside[self.last]))
+        kept = np.union1d(kept if whole else [], self.last[order[: size // 2]]).astype(int)
+        new, near = max(size - len(kept), size // 2), worst > -self.violation
+        near[kept] = False
+        if whole and np.count_nonzero(near) <= new:
+            return np.union1d(kept, np.flatnonzero(near)), True
         added = [
-            self._largest(np.where(at_zero & (side > 0), side, -np.inf), half)
+            self._largest(np.where(near & (side > 0), side, -np.inf), new // 2)
             for side in (up, down)
         ]
-        rows = np.union1d(used, np.concatenate(added))
-        if len(rows) > most:
-            rows = np.union1d(self._largest(up, most // 2), self._largest(down, most // 2))
-        return rows, False
+        self.last = np.union1d(kept, np.concatenate(added))
+        return self.last, False
 
     def _largest(self, violation: NDArray, most: int) -> NDArray:
         """Return the rows with the largest entries of `violation`, at most `most` rows."""
@@ -477,8 +477,6 @@ def solve_smo(
     ValueError if the Gram matrix or `start` has values that are not finite.
     """
     gram = problem.gram
-    lazy = isinstance(gram, LazyGram) and len(gram) > MANY_ROWS
-    in_sets = lazy or isinstance(gram, KernelMatrix)
     steps = replace(
         problem,
         gram=LazyGram.stored(gram) if isinstance(gram, np.ndarray) else gram,
@@ -490,7 +488,8 @@ def solve_smo(
         raise ValueError("the kernel matrix has values that are not finite; scale the data")
     u, decision = _started(steps, start)
     allowed = max(10**7, 100 * len(u)) if max_iter is None else max_iter
-    state = (WorkingSets if in_sets else Descent)(steps, diagonal, u, decision, tol, allowed)
+    route = WorkingSets if isinstance(gram, KernelMatrix) else Descent
+    state = route(steps, diagonal, u, decision, tol, allowed)
     state.run()
     if state.violation <= tol:
         status = Status.OPTIMAL
@@ -527,6 +526,8 @@ def compile_steps() -> None:
         decision = problem.gram.product(u)
         newton_steps(problem, u.copy(), decision.copy(), budget=1e12)
         Descent(problem, np.ones(4), u.copy(), decision, 1e-6, left=10).run()
+        matrix = KernelMatrix(Kernel("rbf", gamma=1.0), np.eye(4), single=dtype is np.float32)
+        matrix.add_columns(np.arange(4), u, matrix.product(u))
 
 
 def solve_to_gap(
