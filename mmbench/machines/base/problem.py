@@ -25,8 +25,8 @@ from mmbench.solvers.result import relative_gap
 STORED_ROWS = 3000
 
 #: With at most LAZY_FEATURES features, each row of an ``rbf`` kernel matrix is computed at its
-#: first use. The CPU time of an SVM is then 1/2 on the 325 pairs of Letter (16 features), and 1/6
-#: on 5300 rows of Banana (2 features).
+#: first use, for at most STORED_ROWS rows. The CPU time of an SVM is then 1/2 on the 325 pairs of
+#: Letter (16 features).
 LAZY_FEATURES = 64
 
 #: Statuses that are changed to "optimal" if the duality gap and the constraint violation are within
