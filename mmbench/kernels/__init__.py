@@ -110,22 +110,23 @@ class Kernel:
                 values = (1 + values) ** self.degree
         return bool(np.isfinite(values).all())
 
-    def fits_single_precision(self, X: Any) -> bool:
+    def fits_single_precision(self, X: Any, direct: bool = False) -> bool:
         """Whether float32 is accurate enough for the kernel values between the rows of X.
 
         For ``rbf``, float32 is accurate enough if the rounding error of ``gamma ||x - z||^2`` is
-        small (see SINGLE_PRECISION_EXPONENT). For a normalised ``poly``, float32 is accurate enough
-        if the largest ``k(x, x)`` is at most SINGLE_PRECISION_MAX times the mean of ``k(x, x)``,
-        and if ``(1 + x'x)**degree`` does not overflow.
+        small (see SINGLE_PRECISION_EXPONENT); `direct` states that it is computed from ``x - z``.
+        For a normalised ``poly``, float32 is accurate enough if the largest ``k(x, x)`` is at most
+        SINGLE_PRECISION_MAX times the mean of ``k(x, x)``, and if ``(1 + x'x)**degree`` does not
+        overflow.
         """
         if self.name == "linear" or (self.name == "poly" and self.divisor == 1):
             return False
         largest = float(row_squares(moved(X, self.centre(X)) if self.name == "rbf" else X).max())
         if self.name == "rbf":
-            # differences of rows have a rounding error relative to ||x||, so that the error of a
-            # kernel value grows with the square root of gamma
+            # the rounding error of ``exp(-gamma ||x - z||^2)`` from the difference ``x - z`` grows
+            # with the square root of gamma
             exponent = self.gamma * largest
-            return (exponent**0.5 if self.is_direct(X) else exponent) <= SINGLE_PRECISION_EXPONENT
+            return (exponent**0.5 if direct else exponent) <= SINGLE_PRECISION_EXPONENT
         # powers are computed before they are divided
         most = min(SINGLE_PRECISION_MAX * self.divisor, float(np.finfo(np.float32).max))
         return self.degree * float(np.log1p(largest)) <= float(np.log(most))

@@ -122,6 +122,16 @@ def test_single_precision_is_for_values_that_it_holds(X, kernel, fits):
     assert kernel.fits_single_precision(X) is fits
 
 
+@pytest.mark.parametrize("gamma", [1e-2, 1.0, 1e2])
+def test_single_precision_holds_values_of_differences_of_rows(X, gamma):
+    kernel = Kernel("rbf", gamma=gamma)
+    assert kernel.is_direct(X) and kernel.fits_single_precision(X, direct=True)
+    rows, exact = KernelRows(kernel, X, dtype=np.float32), KernelRows(kernel, X)
+    np.testing.assert_allclose(
+        rows.values(rows), exact.values(exact), atol=1e-7 + 4e-7 * gamma**0.5
+    )
+
+
 def test_normalised_values_fit_single_precision(X):
     assert Kernel("poly", degree=3).trace_normalised(X / 10).fits_single_precision(X / 10)
 

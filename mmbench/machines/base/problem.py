@@ -113,7 +113,7 @@ class BinaryProblem:
     def blocks(self, cache_size: float | None) -> KernelMatrix:
         """Return a kernel matrix that is computed in blocks and stores at most `cache_size` MB."""
         if not isinstance(self._matrix, KernelMatrix):
-            single = self.kernel.fits_single_precision(self.X)
+            single = self.kernel.fits_single_precision(self.X, self.kernel.is_direct(self.X))
             self._matrix = KernelMatrix(self.kernel, self.X, cache_bytes(cache_size), single)
         return self._matrix
 
