@@ -47,7 +47,7 @@ SETTINGS, PUBLISHED = "config.yaml", "published.csv"
 BUNDLED = (CSV, SPLITS, FACTS, ROWS, PAIRS, SETTINGS)
 #: Significant digits of the numbers in the certificates of a reference folder, if not six. Tables
 #: print two; objectives are compared up to a relative difference of 1e-6.
-DIGITS = {"objective": 9, "max_violation": 4, "seconds": 4}
+KEPT_DIGITS = {"objective": 9, "max_violation": 4, "seconds": 4}
 #: Name of the folder that contains the reference folders.
 REFERENCE = "reference"
 #: Exceptions that can be raised when a damaged file is read.
@@ -401,7 +401,7 @@ def _shortened(fit: Mapping[str, Any]) -> dict[str, Any]:
     def short(name: str, value: Any) -> Any:
         if isinstance(value, dict):
             return {own: short(own, part) for own, part in value.items()}
-        return float(f"{value:.{DIGITS.get(name, 6)}g}") if isinstance(value, float) else value
+        return float(f"{value:.{KEPT_DIGITS.get(name, 6)}g}") if isinstance(value, float) else value
 
     return {name: short(name, value) for name, value in fit.items() if name != "bound"}
 
