@@ -32,7 +32,7 @@ interpolation, is not used, since it gives no bound.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from typing import Any, ClassVar
@@ -106,6 +106,8 @@ class M4(WeightedClassifier, SpreadMachine):
         tol=1e-3,
     )
     version: ClassVar[int] = 9
+    #: 4: a coarser tolerance in a grid search, which may select other parameters in a near tie.
+    kernel_versions: ClassVar[Mapping[str, int]] = {"rbf": 4, "poly": 4}
 
     C: float | None = parameter(
         None, Param(low=0, open_low=True, high=LARGEST_PENALTY, optional=True), "Penalty on slack."
