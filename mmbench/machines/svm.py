@@ -177,8 +177,8 @@ class SVM(WeightedClassifier):
     sparse_input = translation_invariant = True
     #: 4: before w = 0 is returned, smaller tolerances are tried.
     version: ClassVar[int] = 4
-    #: linear 6: coordinate descent ends by SMO, and is tried first for small C. poly 2, rbf 3: other
-    #: working sets for more than 3000 rows.
+    #: linear 6: coordinate descent ends by SMO, and is tried first for small C.
+    #: poly 2, rbf 3: other working sets for more than 3000 rows.
     kernel_versions: ClassVar[Mapping[str, int]] = {"linear": 6, "poly": 2, "rbf": 3}
     gap_tolerance_factor = GAP_TOLERANCE_FACTOR
 
