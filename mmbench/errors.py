@@ -132,6 +132,16 @@ def listed(names: Sequence[str]) -> str:
     return ", ".join(names)
 
 
+def address_fault(path: object) -> str:
+    """Return the message that a path is an address such as https://..., which mmbench does not
+    read, or an empty string.
+    """
+    if not re.match("[A-Za-z][A-Za-z0-9+.-]+:/", str(path)):  # a drive of Windows has one letter
+        return ""
+    address = re.sub(":/(?!/)", "://", str(path), count=1)  # `Path` removes a slash
+    return f"{address}: is an address; download the file, and give its path"
+
+
 class NotEnoughMemory(ValueError, MemoryError):
     """A computation needs more memory than is free; the message states a remedy."""
 

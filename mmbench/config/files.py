@@ -12,7 +12,7 @@ from functools import cache, lru_cache
 from pathlib import Path
 from typing import Any
 
-from mmbench.errors import UserError, converted, did_you_mean
+from mmbench.errors import UserError, address_fault, converted, did_you_mean
 from mmbench.resources import CONFIGS
 
 #: Folder whose YAML files take precedence over the experiments in the package.
@@ -43,7 +43,6 @@ RESOLVERS = {
 
 def refuse_address(path: str | Path) -> None:
     """Raise ValueError if a path is an address such as https://..., which mmbench does not read."""
-    from mmbench.reader.keys import address_fault  # needs pydantic
     if fault := address_fault(path):
         raise ValueError(fault)
 

@@ -8,7 +8,7 @@ from typing import Annotated, Any, Literal, Self
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, PlainSerializer, model_validator
 
-from mmbench.errors import converted
+from mmbench.errors import address_fault, converted
 
 #: Name or number of a column. Column 1 is the first column, column -1 is the last column.
 Column = str | int
@@ -193,16 +193,6 @@ class FileOptions(BaseModel):
         if not (self.separator or "").isascii():
             raise ValueError(f"separator must be an ASCII character, got {self.separator!r}")
         return self
-
-
-def address_fault(path: str | Path) -> str:
-    """Return the message that a path is an address such as https://..., which mmbench does not
-    read, or an empty string.
-    """
-    if not re.match("[A-Za-z][A-Za-z0-9+.-]+:/", str(path)):  # a drive of Windows has one letter
-        return ""
-    address = re.sub(":/(?!/)", "://", str(path), count=1)  # `Path` removes a slash
-    return f"{address}: is an address; download the file, and give its path"
 
 
 def no_file(path: str, full: Path, kind: str = "file") -> str:

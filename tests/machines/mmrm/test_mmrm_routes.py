@@ -20,7 +20,7 @@ from mmbench.machines.mmrm import interior, mmrm
 REAL = {
     "usps 3/5": ("usps", 3, 5, 2, {"gamma": 2.0**-7, "C": 10.0}, "interior"),
     "usps 3/5 few": ("usps", 3, 5, 4, {"gamma": 2.0**-7, "C": 10.0}, "whole"),
-    "usps 4/9 narrow": ("usps", 4, 9, 2, {"gamma": 2.0**-6, "C": 10.0}, "interior"),
+    "usps 4/9 narrow": ("usps", 4, 9, 1, {"gamma": 2.0**-6, "C": 10.0}, "interior"),
     "usps 4/9 linear": ("usps", 4, 9, 8, {"kernel": "linear"}, "highs"),
     "ionosphere": ("ionosphere", "b", "g", 1, {"gamma": 0.1, "C": 1.0}, "interior"),
     "ionosphere small C": ("ionosphere", "b", "g", 1, {"gamma": 0.5, "C": 0.01}, "interior"),
