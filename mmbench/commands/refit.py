@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import json
 import os
+from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 from statistics import mean
-from typing import TYPE_CHECKING, Any
+from typing import IO, TYPE_CHECKING, Any
 
 from mmbench.allowance import messages_to
 from mmbench.commands.options import Say
@@ -153,9 +154,13 @@ def write(model: Pipeline, path: Path) -> None:
     import joblib
 
     text = json.dumps(model.provenance_, indent=2, default=str) + "\n"
-    with converted(f"{path}: cannot be written", OSError):
-        write_output(path, lambda file: joblib.dump(model, file))
-        write_output(path.with_suffix(".json"), lambda file: file.write(text.encode()))
+    writers: dict[Path, Callable[[IO[bytes]], object]] = {
+        path: lambda file: joblib.dump(model, file),
+        path.with_suffix(".json"): lambda file: file.write(text.encode()),
+    }
+    for place, writer in writers.items():
+        with converted(f"{place}: cannot be written", OSError):
+            write_output(place, writer)
 
 
 def records_of(

@@ -285,6 +285,11 @@ def test_a_model_that_cannot_be_written_keeps_the_earlier_one(folder, tmp_path, 
     with pytest.raises(UserError, match=r"model\.joblib: cannot be written: disk full"):
         write_model(model, path)
     assert path.read_bytes() == before
+    monkeypatch.undo()
+    path.with_suffix(".json").unlink()
+    path.with_suffix(".json").mkdir()
+    with pytest.raises(UserError, match=r"model\.json: cannot be written"):
+        write_model(model, path)
 
 
 def test_a_place_that_cannot_be_written_is_refused_before_the_comparison(tmp_path):
