@@ -38,9 +38,9 @@ FULL_RANK = 1e-300
 RESIDUAL, MOST_PRODUCTS = 1e-10, 5000
 
 #: With at least SINGLE_ROWS rows, conjugate gradients solve the systems with a Gram matrix. Their
-#: preconditioner is a Cholesky factor in float32 for the largest remaining C: 0.4 of the CPU time
-#: of a factor in float64 for each C on 8000 rows of MNIST and eight values of C
-#: (`benchmarks/routes.py`, "ridge path").
+#: preconditioner is a Cholesky factor in float32 for the largest remaining C: for eight values of C
+#: and 4000 rows, 0.44 of the CPU time of a factor in float64 for each C (`benchmarks/routes.py`,
+#: "ridge path").
 SINGLE_ROWS = 1500
 
 #: Conjugate gradients end if the norm of the preconditioned residual is at most ERROR times the
