@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Hashable, Iterable, Mapping
 from dataclasses import asdict, dataclass, field, replace
-from functools import cached_property
+from functools import cache, cached_property
 from typing import Annotated, Any, NamedTuple, Required, TypeVar
 
 from pydantic import Field, TypeAdapter, ValidationError
@@ -171,6 +171,12 @@ class Plan:
             If an entry has a wrong type; the message names the entry.
         """
         try:
-            return TypeAdapter(cls).validate_python(content)
+            return _validator().validate_python(content)
         except ValidationError as error:
             raise BadRecord(first_fault(error)) from None
+
+
+@cache
+def _validator() -> TypeAdapter[Plan]:
+    """Return the validator of plans, which takes longer to make than most plans to validate."""
+    return TypeAdapter(Plan)

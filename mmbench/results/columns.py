@@ -43,26 +43,35 @@ def typed(frame: str, table: pd.DataFrame) -> pd.DataFrame:
 
     Missing texts are empty. Raises ValueError if a value does not have the type of its column.
     """
+    import numpy as np
     import pandas as pd
 
     kinds = {name: kind for name, (kind, *_) in columns(frame).items()}
     others = [name for name in table if name not in kinds]
+    blank = {
+        kind: pd.Series("" if dtype == "object" else None, table.index, dtype)  # type: ignore[call-overload]
+        for kind, dtype in DTYPES.items()
+    }
     made = dict[Any, Any]()
     for name, kind in kinds.items():
-        missing, empty = None, "" if kind in ("text", "json") else None
-        if name in table:
-            given = table[name]
-            missing = given.isna() if empty == "" else given.isna() | (given == "")
-        if missing is None or missing.all():  # as of most columns of an old table
-            made[name] = pd.Series(empty, table.index, DTYPES[kind])  # type: ignore[call-overload]
-        elif empty == "":
-            known = given.astype(object)
-            made[name] = known.where(~missing, "") if missing.any() else known
+        made[name] = blank[kind]  # as most columns of an old table
+        if name not in table:
+            continue
+        given, is_text = table[name], DTYPES[kind] == "object"
+        values = given.to_numpy(object)
+        missing = pd.isna(values)
+        if not is_text:
+            missing |= np.where(missing, None, values) == ""
+        if missing.all():
+            continue
+        if is_text:
+            made[name] = pd.Series(np.where(missing, "", values), table.index, object)
         else:
             if not pd.api.types.is_numeric_dtype(given):  # texts of a CSV file
-                known = given.astype(object).where(~missing, None)
-                truth = known.map({"True": True, "False": False, True: True, False: False})
-                # `pd.to_numeric` rounds some texts to a neighbouring number
-                given = truth if kind == "flag" else known.astype(float)
+                known = pd.Series(np.where(missing, None, values), table.index, object)
+                if kind == "flag":
+                    given = known.map({"True": True, "False": False, True: True, False: False})
+                else:  # `pd.to_numeric` rounds some texts to a neighbouring number
+                    given = known.astype(float)
             made[name] = given.astype(DTYPES[kind])  # type: ignore[call-overload]
     return pd.DataFrame(made | {name: table[name] for name in others}, table.index)
