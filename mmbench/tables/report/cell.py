@@ -11,8 +11,6 @@ from statistics import fmean
 from typing import Any
 from urllib.parse import quote
 
-import pandas as pd
-
 from mmbench.errors import FINISHED, Status
 from mmbench.jobs.planned import grouped
 from mmbench.jobs.record import Record
@@ -125,6 +123,11 @@ def _text(value: Any) -> str:
     return f"{value:.4g}" if isinstance(value, float) else str(value)
 
 
+def _known(fits: Sequence[Mapping[str, Any]], name: str) -> list[float]:
+    values = [fit.get(name) for fit in fits]
+    return [float(value) for value in values if value is not None and not math.isnan(value)]
+
+
 def pair_lines(splits: Sequence[Row]) -> list[dict[str, Any]]:
     """For each pair of classes, return a summary of the certificates on all splits.
 
@@ -136,7 +139,6 @@ def pair_lines(splits: Sequence[Row]) -> list[dict[str, Any]]:
     every, lines = (fit for row in splits for fit in row.certificates or ()), []
     for pair, fits in grouped((" / ".join(map(str, fit["pair"])), fit) for fit in every).items():
         ended = Counter(str(fit["status"]) for fit in fits)
-        numbers = pd.DataFrame(fits).reindex(columns=["n_support", "iterations", "seconds"])
         known = [fit for fit in fits if str(fit["status"]) != Status.UNCERTIFIED]
         gaps = [math.inf if fit["gap"] is None else fit["gap"] for fit in known if "gap" in fit]
         lines.append({
@@ -146,7 +148,10 @@ def pair_lines(splits: Sequence[Row]) -> list[dict[str, Any]]:
             "sound": set(ended) <= {*FINISHED, Status.UNCERTIFIED},
             "route": routes_text(Counter(fit["route"] for fit in fits if fit.get("route"))),
             "gap": max(gaps, default=None),
-            "violation": pd.Series([fit.get("max_violation") for fit in known], dtype=float).max(),
-            **numbers.astype(float).mean(),
+            "violation": max(_known(known, "max_violation"), default=math.nan),
+            **{
+                name: fmean(_known(fits, name) or [math.nan])
+                for name in ("n_support", "iterations", "seconds")
+            },
         })  # fmt: skip
     return lines
