@@ -109,7 +109,7 @@ def empty_cells(cells: Cells) -> Outcome:
 def possible_values(cells: Cells) -> Outcome:
     """Find values outside their range, and values that are no fraction of the test rows."""
     top = cells.results.full.mask(cells.results.metric.eq("seconds")).fillna(math.inf)
-    frame = cells.results.assign(top=top, total=cells.results.eval("n_test * n_splits"))
+    frame = cells.results.assign(top=top, total=cells.results.n_test * cells.results.n_splits)
     inside = frame.value.between(0, top)
     exact = frame[inside & (frame.step > 1.5 * frame.value_unit)]
     # the printed value is rounded, or cut off after its last digit
@@ -263,6 +263,8 @@ COMPARED: tuple[tuple[list[str], list[str], list[str]], ...] = (
     (["table", "setting"], ["metric", "machine"], []),
     (["table"], ["metric"], ["machine"]),
 )
+#: Columns of both cells of a pair, besides their places.
+PAIRED = ["cell", "text", "value", "value_unit", "step", "grain", "se"]
 
 
 def _pairs(frame: pd.DataFrame, differ: list[str], same: list[str]) -> pd.DataFrame:
@@ -273,7 +275,7 @@ def _pairs(frame: pd.DataFrame, differ: list[str], same: list[str]) -> pd.DataFr
     SE, and the median `gap` between the unequal cells of the two columns. With fewer than three
     unequal cells, the median over all pairs of columns is used.
     """
-    frame = frame.assign(line=[*map(", ".join, frame[differ].to_numpy())])
+    frame = frame[[*PLACE, *PAIRED]].assign(line=[*map(", ".join, frame[differ].to_numpy())])
     both = frame.merge(frame, on=[c for c in PLACE if c not in differ], suffixes=("", "_2"))
     both = both[both.line < both.line_2]
     both = both.assign(gap=(both.value - both.value_2).abs().round(9))
@@ -294,6 +296,8 @@ def repeats(cells: Cells) -> Outcome:
     """
     tests, checked = [], 0
     for kind, (differ, same, groups) in enumerate(COMPARED):
+        if len(cells.results[differ].drop_duplicates()) < 2:
+            continue  # a comparison of tables, and there is one
         both = _pairs(cells.results, differ, same)
         related = [cells.related(*pair) for pair in zip(both.line, both.line_2, strict=True)]
         other = both.setting.ne(both.setting_2) if "setting" in differ else True
@@ -307,6 +311,8 @@ def repeats(cells: Cells) -> Outcome:
             test = both.assign(m=m, k=k, mean=mean, chance=binom.sf(k - 1, m, mean))
             tests.append(test[test.equal & (k >= MIN_EQUAL)])
             checked += int((parts.size() >= MIN_EQUAL).sum())
+    if not tests:
+        return 0, []
     words = "{line} and {line_2} are equal in {k} of {m} cells; by chance, a cell is equal with a "
     words += "probability of about {mean:.2g}, and {k} or more are equal with {chance:.1g} (times "
     words += f"{checked} comparisons)"
@@ -324,6 +330,8 @@ def differences(cells: Cells) -> Outcome:
     of the binomial SE and the printed one.
     """
     frame = cells.results
+    if frame.table.nunique() < 2:
+        return 0, []
     frame = frame.assign(se=np.fmax(frame.se, frame.sd / np.sqrt(frame.n_splits)))
     both = _pairs(frame, ["table"], ["metric"])
     both = both.assign(z=both.gap / np.hypot(both.se, both.se_2))
@@ -335,6 +343,8 @@ def differences(cells: Cells) -> Outcome:
 
 def exchanges(cells: Cells) -> Outcome:
     """Find two values that are exchanged between two tables, by chance with probability ``q^2``."""
+    if cells.results.table.nunique() < 2:
+        return 0, []
     place = ["table", "table_2", "metric", "dataset", "setting"]
     both = _pairs(cells.results, ["table"], ["metric"])
     both = both.merge(both, on=place, suffixes=("", "_b"))
