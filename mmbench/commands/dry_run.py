@@ -185,9 +185,9 @@ def _stored(experiment: PlannedExperiment, rerun: str | None) -> tuple[set[str],
 
 def reference_seconds(folder: Path) -> dict[Key, float]:
     """Return the mean seconds per job in each cell of the reference table."""
-    frame = read_reference(folder).cells if (folder / CSV).is_file() else None
-    if frame is None:
+    if not (folder / CSV).is_file():
         return {}
+    frame = read_reference(folder, frames=()).cells
     timed = frame[frame.metric.isin(SECONDS)].dropna(subset="measured")
     found = grouped(zip(timed.key, timed.measured, strict=True))
     return {key: sum(seconds) for key, seconds in found.items()}

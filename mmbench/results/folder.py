@@ -10,7 +10,7 @@ import gzip
 import io
 import json
 import zlib
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import asdict, replace
 from pathlib import Path
@@ -29,7 +29,7 @@ from mmbench.jobs.seal import BadRecord
 from mmbench.jobs.store import CONFIG, PLAN, RecordStore
 from mmbench.reader.keys import no_file
 from mmbench.results.cells import finished, marked, rows_of
-from mmbench.results.columns import json_names, names, typed
+from mmbench.results.columns import FRAMES, json_names, names, typed
 from mmbench.results.frames import Results
 from mmbench.results.pairwise import pair_frame
 from mmbench.results.splits import split_row
@@ -253,11 +253,12 @@ def has_other_code(record: Record) -> bool:
 # -- references ------------------------------------------------------------------------------------
 
 
-def read_reference(path: Path) -> Results:
+def read_reference(path: Path, frames: Collection[str] = FRAMES) -> Results:
     """Return the results in a reference folder, or in a table as CSV (``mmbench table``).
 
-    Beside a table, the file ``splits.csv`` or ``splits.csv.gz`` may contain its splits. Raises
-    UserError if a file is damaged or was not written by mmbench.
+    Beside a table, the file ``splits.csv`` or ``splits.csv.gz`` may contain its splits. The frames
+    other than ``cells`` are empty unless `frames` names them. Raises UserError if a file is damaged
+    or was not written by mmbench.
     """
     import pandas as pd
 
@@ -281,7 +282,7 @@ def read_reference(path: Path) -> Results:
         texts = cells[cells.deviation != ""].groupby("dataset").deviation.first()
         facts["deviations"] = {name: [text] for name, text in texts.items()}
     splits = typed("splits", _empty("splits"))
-    if by_split.exists():
+    if "splits" in frames and by_split.exists():
         with converted(f"{by_split}: not a split table of mmbench", *DAMAGED):
             needed = ("repeat", "fold", "seed", "split_hash", "fits", "accuracy_pct")
             splits = _with_kernels(_read_frame("splits", by_split, needed), plan)
@@ -290,7 +291,7 @@ def read_reference(path: Path) -> Results:
     more: dict[str, Any] = {}
     for frame, name, column in (("pairs", PAIRS, "machine_a"), ("rows", ROWS, "counts")):
         with converted(f"{folder / name}: not a table of {frame} of mmbench", *DAMAGED):
-            if (folder / name).exists():
+            if frame in frames and (folder / name).exists():
                 more[f"stored_{frame}"] = _read_frame(frame, folder / name, (column,))
     return Results(folder, plan, splits, facts, stored=cells, foreign=foreign, **more)
 

@@ -157,7 +157,7 @@ def place(line: Line) -> Place:
 @cache
 def results_of(experiment: str) -> Results:
     """Return the reference results of an experiment."""
-    return laid_out(read_reference(REFERENCE / experiment))
+    return laid_out(read_reference(REFERENCE / experiment, frames=()))
 
 
 @cache
@@ -336,7 +336,12 @@ def standard_error(
 
 def published(cell: Line) -> Line:
     """Return the line of the published table with which a cell is compared."""
-    return {place(row): row for row in results_of(cell["experiment"]).published}[place(cell)]
+    return _published_lines(cell["experiment"])[place(cell)]
+
+
+@cache
+def _published_lines(experiment: str) -> dict[Place, Line]:
+    return {place(row): row for row in results_of(experiment).published}
 
 
 def earlier() -> Found:
