@@ -107,19 +107,23 @@ import numpy as np
 from mmbench.kernels import Kernel
 from mmbench.machines import make_machine
 from mmbench.machines.base import BinaryProblem
+def train(case, *sizes):
+    name, kernel, shape, params = case
+    X = np.random.RandomState(0).normal(size=shape)
+    y = np.where(X[:, 0] + np.random.RandomState(1).normal(size=len(X)) > 0, 1.0, -1.0)
+    machine = make_machine(name, kernel=kernel, gamma=0.2, tol=1e-3, **params)
+    for n in sizes:
+        machine.train(BinaryProblem(X[:n], y[:n], Kernel(kernel, gamma=0.2)))
+        yield re.search(r"VmHWM:\\s*(\\d+)", Path("/proc/self/status").read_text())[1]
 cases = eval(sys.argv[1])
-while os.fork():  # a process per case, which has its own peak and no imports to do
-    os.wait()
-    cases.pop(0)
-    if not cases:
-        sys.exit()
-name, kernel, shape, params = cases[0]
-X = np.random.RandomState(0).normal(size=shape)
-y = np.where(X[:, 0] + np.random.RandomState(1).normal(size=len(X)) > 0, 1.0, -1.0)
-machine = make_machine(name, kernel=kernel, gamma=0.2, tol=1e-3, **params)
-for n in (60, len(X)):
-    machine.train(BinaryProblem(X[:n], y[:n], Kernel(kernel, gamma=0.2)))
-    print(re.search(r"VmHWM:\\s*(\\d+)", Path("/proc/self/status").read_text())[1], flush=True)
+for case in cases:
+    [*train(case, 60)]  # imports
+for case in cases:
+    if os.fork():
+        os.wait()
+    else:  # a process per case, which has its own peak
+        print(*train(case, 60, None), flush=True)
+        os._exit(0)  # to end the interpreter takes longer than most trainings
 """
 
 
