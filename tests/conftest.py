@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import subprocess
 import sys
@@ -51,6 +52,11 @@ def pytest_configure(config: pytest.Config) -> None:
             os.environ.setdefault(name, "1")
         path = os.pathsep.join(filter(None, sys.path))
         subprocess.run([sys.executable, "-c", COMPILE], env={**os.environ, "PYTHONPATH": path})
+
+
+def pytest_collection_finish() -> None:
+    """Leave thousands of tests, which last to the end, out of each collection of garbage."""
+    gc.freeze()
 
 
 @pytest.fixture(scope="session")

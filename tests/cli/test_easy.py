@@ -189,8 +189,8 @@ STRANGE = {
         "all machines train on at most 34 rows per class, as some classes are rare",
     ),
     "more classes than rows to train on": (
-        [f"c{k % 30}" for k in range(240)],
-        ["--set=protocol.max_train=20"],
+        [f"c{k % 12}" for k in range(96)],
+        ["--set=protocol.max_train=8"],
         "all machines train on at most 3 rows per class, as some classes are rare",
     ),
 }

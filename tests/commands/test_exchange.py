@@ -24,7 +24,9 @@ from mmbench.jobs.store import RecordStore
 from mmbench.results import unpack
 
 NAME = "quickstart-smoke"
-SETS = ("wdbc", "twonorm", "digits")
+SETS = ("wdbc", "twonorm", "wine")
+#: Data sets with few pairs of classes.
+SET = f"datasets=[{', '.join(SETS)}]"
 
 
 def typed(*arguments: object) -> str:
@@ -47,7 +49,7 @@ def parts(tmp_path_factory):
     folder = tmp_path_factory.mktemp("parts")
     with no_processes():
         for name in SETS:
-            options = ("--only", f"dataset={name}", "--results", folder / name)
+            options = ("--set", SET, "--only", f"dataset={name}", "--results", folder / name)
             typed("run", "quickstart", "--smoke", *options)
     return [folder / name for name in SETS]
 
@@ -145,7 +147,7 @@ def other_data(record):
 
 def other_settings(folder):
     shutil.rmtree(folder)
-    options = {"smoke": True, "only": ["dataset=wdbc"], "set": ["machines.svm.grid.C=[10]"]}
+    options = {"smoke": True, "only": ["dataset=wdbc"], "set": [SET, "machines.svm.grid.C=[10]"]}
     mmbench.run("quickstart", folder.parent, **options)
 
 
