@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import multiprocessing
 import os
 import re
+import runpy
 import shutil
-import subprocess
 import sys
 from fnmatch import fnmatchcase
 from pathlib import Path
@@ -32,29 +33,36 @@ def add_lines(path: Path, diff: str) -> None:
     path.write_text(text.replace(f"{above[1:]}\n", f"{above[1:]}\n{new}"), encoding="utf-8")
 
 
-def _stay_on_one_core() -> None:
-    """One worker is enough for the small runs of the pages; each imports for CPU seconds."""
+#: Commands are forks of a process with the libraries, whose import takes longer than most commands.
+FORKS = multiprocessing.get_context("forkserver" if sys.platform == "linux" else "spawn")
+FORKS.set_forkserver_preload(["numba", "pandas", "sklearn.base"])
+
+
+def _run(program: str, arguments: list[str], folder: Path) -> None:
+    """Run a command in this process, on one core: each worker of a run imports for CPU seconds."""
     if hasattr(os, "sched_setaffinity"):
         os.sched_setaffinity(0, {max(os.sched_getaffinity(0))})
+    for name in {"MMBENCH_MIRROR", "MMBENCH_DATA", "MMBENCH_RESULTS"} & {*os.environ}:
+        del os.environ[name]
+    os.environ["PYTHONPATH"] = str(folder)
+    os.chdir(folder)
+    for stream in (1, 2):
+        os.dup2(os.open(f"stream{stream}", os.O_WRONLY | os.O_CREAT | os.O_TRUNC), stream)
+    sys.path.insert(0, str(folder))
+    sys.argv = arguments if program == "python" else [program, *arguments]
+    name = arguments[0] if program == "python" else program
+    (runpy.run_path if program == "python" else runpy.run_module)(name, run_name="__main__")
 
 
 def run(command: str, folder: Path) -> str:
     """Run a command of a page in the folder and return what it prints."""
-    python = {"mmbench": [sys.executable, "-m", "mmbench"], "python": [sys.executable]}
     program, *arguments = command.split()
-    unset = {"MMBENCH_MIRROR", "MMBENCH_DATA", "MMBENCH_RESULTS"}
-    environment = {key: value for key, value in os.environ.items() if key not in unset}
-    done = subprocess.run(
-        [*python[program], *arguments],
-        cwd=folder,
-        env={**environment, "PYTHONPATH": str(folder)},
-        capture_output=True,
-        text=True,
-        check=False,
-        preexec_fn=_stay_on_one_core,
-    )
-    assert done.returncode == 0, f"{command}: {done.stderr}"
-    return done.stderr + done.stdout
+    process = FORKS.Process(target=_run, args=(program, arguments, folder))
+    process.start()
+    process.join()
+    errors, printed = (Path(folder, name).read_text() for name in ("stream2", "stream1"))
+    assert process.exitcode == 0, f"{command}: {errors}"
+    return errors + printed
 
 
 def check_console(text: str, folder: Path) -> None:
