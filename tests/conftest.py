@@ -54,9 +54,14 @@ def pytest_configure(config: pytest.Config) -> None:
         subprocess.run([sys.executable, "-c", COMPILE], env={**os.environ, "PYTHONPATH": path})
 
 
-def pytest_collection_finish() -> None:
-    """Leave thousands of tests, which last to the end, out of each collection of garbage."""
+@pytest.hookimpl(wrapper=True)
+def pytest_collection() -> Iterator[object]:
+    """Look for no garbage among thousands of tests, which last to the end."""
+    gc.disable()
+    result = yield
     gc.freeze()
+    gc.enable()
+    return result
 
 
 @pytest.fixture(scope="session")
