@@ -79,6 +79,7 @@ def _describe(experiment: PlannedExperiment, options: Options) -> str:
     lines = [f"{experiment.config.name}: {len(experiment.jobs)} jobs, {len(stored)} of them stored"]
     lines += [f"  {text}" for text in aligned(rows, n_words=3)]
     lines += experiment.left_out
+    lines += [f"not planned: {reason}" for reason in experiment.unplanned.values()]
     if experiment.config.published_only:
         lines.append("only published values: " + ", ".join(experiment.config.published_only))
     lines.append(f"largest job: about {readable(largest)} of memory")

@@ -70,6 +70,8 @@ class PlannedExperiment:
     source: Path | None = None
     #: Names of the data sets that cannot be downloaded, mapped to the reasons.
     absent: Mapping[str, str] = field(default_factory=dict)
+    #: The same for data sets and suites without jobs, since their splits are unknown.
+    unplanned: Mapping[str, str] = field(default_factory=dict)
     #: Messages about machines that are left out, since their solvers are not installed.
     left_out: Sequence[str] = ()
 
@@ -127,7 +129,7 @@ def plan_experiments(
     stores = [f.parent for f in files if f.name == CONFIG and f.with_name("records").is_dir()]
     homes = {} if options.results else {f.name: os.path.relpath(f.parent) for f in stores}
     homes |= {c.source.name: homes[c.name] for c in configs if c.source and c.name in homes}
-    configs = [_with_tasks(config, options, say) for config in configs]
+    configs, lost = _with_tasks(configs, options, say)
     if options.smoke:
         configs = [smoke(config) for config in configs]
     asked = {config.name for config in configs}
@@ -151,7 +153,14 @@ def plan_experiments(
                     _prepare(config, entry, options, wanted.get("machine", config.machines), say)
                 except NotAvailable as error:
                     absent[entry.label] = str(error)
-        jobs = plan(config, Path(options.store), options.mirror, allow_network=say is not None)
+        jobs = plan(config, Path(options.store), options.mirror, say is not None, absent)
+        if absent and not jobs:
+            raise UserError(next(iter(absent.values())))
+        names_of_jobs = {job.dataset.name for job in jobs}
+        absent = {n: why for n, why in absent.items() if n in wanted.get("dataset", absent)}
+        unplanned = {n: why for n, why in absent.items() if n not in names_of_jobs}
+        if "dataset" not in wanted:
+            unplanned |= lost.get(config.name, {})
         kept, full = keep_only(jobs, wanted), plan_of(config, jobs)
         kept, left_out = without_missing_solvers(kept)
         kept = drawn(kept, options, say)
@@ -162,7 +171,7 @@ def plan_experiments(
         if say:
             for line in left_out:
                 say(f"{config.name}: {line}")
-        parts = (config, kept, full, results / config.name, source, absent, left_out)
+        parts = (config, kept, full, results / config.name, source, absent, unplanned, left_out)
         planned.append(PlannedExperiment(*parts))
     planned = [one if one.config.name in asked else _needed(one, planned) for one in planned]
     planned = [one for one in planned if one.jobs]
@@ -173,15 +182,21 @@ def plan_experiments(
     return planned
 
 
-def _with_tasks(config: Config, options: Options, say: Say | None) -> Config:
-    """Return a configuration with the tasks of its suites; `say` names the tasks left out."""
-    online = say is not None
+def _with_tasks(
+    configs: Iterable[Config], options: Options, say: Say | None
+) -> tuple[list[Config], dict[str, dict[str, str]]]:
+    """Return configurations with the tasks of their suites, and for each name of a configuration
+    the suites that cannot be downloaded, with the reasons; `say` names the tasks left out.
+    """
+    online, made, absent = say is not None, list[Config](), dict[str, dict[str, str]]()
     places = Places(Path(options.store), options.mirror, online, online and has_terminal())
-    expanded, messages = with_tasks(config, places)
-    if say:
-        for message in messages:
-            say(message)
-    return expanded
+    for config in configs:
+        expanded, messages, absent[config.name] = with_tasks(config, places)
+        made.append(expanded)
+        if say:
+            for message in messages:
+                say(message)
+    return made, absent
 
 
 def _prepare(
@@ -383,7 +398,10 @@ def run_planned(
         f"{name}: {done.done} jobs done, {done.reused} done before, "
         f"{len(done.failed)} failed, {done.left} left{more}; records are in {folder}"
     )
-    code = max(done.exit_code, EXIT_FAILED if options.strict and done.doubtful else 0)
+    for reason in experiment.unplanned.values():
+        say(f"{name}: not run: {reason}")
+    incomplete = experiment.unplanned or (options.strict and done.doubtful)
+    code = max(done.exit_code, EXIT_FAILED if incomplete else 0)
     reasons = [str(record["reason"]) for record in done.failed]
     return Finished(name, folder, done.done, done.reused, reasons, done.left, code)
 

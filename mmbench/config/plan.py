@@ -12,6 +12,7 @@ from mmbench.config.grids import AUTO, expand_auto, for_kernel, replaced_by
 from mmbench.config.model import Config, DatasetEntry
 from mmbench.config.smoke import SUFFIX
 from mmbench.datasets import Dataset, DatasetRef, dataset_hash, load_dataset, split_slots
+from mmbench.datasets.fetch import NotAvailable
 from mmbench.errors import UserError
 from mmbench.jobs.identity import parameters_of
 from mmbench.jobs.job import DEFAULT_DEGREE, Job, SplitRef
@@ -23,21 +24,37 @@ from mmbench.machines.base.foreign import ForeignClassifier
 
 
 def plan(
-    config: Config, store: Path, mirror: str | Path | None = None, allow_network: bool = True
+    config: Config,
+    store: Path,
+    mirror: str | Path | None = None,
+    allow_network: bool = True,
+    absent: dict[str, str] | None = None,
 ) -> list[Job]:
     """Return the jobs of a configuration, ordered by data set, kernel, training size, split, degree
     and machine.
 
     The parent of a job precedes it, or belongs to the experiment that ``parameters_from`` names.
     Different jobs have different keys. If a card does not state the hash of the data, it is
-    computed from the data, which are downloaded only if `allow_network` is true.
+    computed from the data, which are downloaded only if `allow_network` is true. If data whose
+    number of splits is unknown cannot be downloaded, they have no jobs, and `absent` receives the
+    name of the data set with the reason; without `absent`, NotAvailable is raised.
     """
     places: dict[str, Any] = {"store": store, "mirror": mirror, "allow_network": allow_network}
     jobs: list[Job] = []
     for entry in config.datasets:
         dataset = entry.ref(config.steps_of(entry))
         data = {"dataset": dataset, "dataset_hash": dataset_hash(dataset, **places)}
-        splits = split_refs(config, dataset) or split_refs(config, load_dataset(dataset, **places))
+        splits = split_refs(config, dataset)
+        if not splits:
+            if absent and entry.label in absent:
+                continue
+            try:
+                splits = split_refs(config, load_dataset(dataset, **places))
+            except NotAvailable as error:
+                if absent is None:
+                    raise
+                absent[entry.label] = str(error)
+                continue
         for kernel, degrees in degrees_by_kernel(config).items():
             run = [name for name in config.machines if kernel in config.kernels_of(name)]
             keys: dict[SplitRef, dict[str, str]] = {split: {} for split in splits}
@@ -59,7 +76,8 @@ def plan(
                         jobs.append(job)
     if config.source is None or config.parameters_from is None:
         return jobs
-    return list(_with_parents(jobs, plan(config.source, **places), config.parameters_from.splits))
+    theirs = plan(config.source, **places, absent=absent)
+    return list(_with_parents(jobs, theirs, config.parameters_from.splits))
 
 
 def _with_parents(jobs: list[Job], theirs: list[Job], splits: int | None) -> Iterator[Job]:

@@ -19,6 +19,7 @@ from mmbench.datasets.fetch import Places
 from mmbench.datasets.fetch.sources import (
     MOST_FEATURES,
     OPENML,
+    NoAnswer,
     OpenMLAnswer,
     SourceError,
     TableFile,
@@ -36,7 +37,10 @@ FOLDER = "openml"
 PARQUET = b"PAR1"
 #: OpenML's name for a task with class labels.
 CLASSIFICATION = "Supervised Classification"
-OFFLINE = "not in the store or the mirror, and the network is switched off (--dry-run)"
+OFFLINE = (
+    "not in the store or the mirror, and the network is switched off (--dry-run); name a folder "
+    "with a copy by --mirror FOLDER, or run without --dry-run"
+)
 
 
 class OpenMLTask(NamedTuple):
@@ -60,8 +64,8 @@ class Suite(NamedTuple):
 def find_table(data_id: int, places: Places, most: int) -> TableFile:
     """Return the file of an OpenML data set; a missing file of at most `most` bytes is downloaded.
 
-    Raises SourceError if the download fails, and ValueError if files of the store or mirror are
-    damaged, or if the file is missing and the network is switched off.
+    Raises SourceError if the download fails or the network is switched off, and ValueError if files
+    of the store or mirror are damaged.
     """
     old = ""
     for suffix in (".arff", ".parquet"):
@@ -72,7 +76,7 @@ def find_table(data_id: int, places: Places, most: int) -> TableFile:
             old = f"{path.with_suffix('.json')} is of an older version and does not list the "
             old += "columns to exclude; "
     if not places.allow_network:
-        raise ValueError(f"{old}{OFFLINE}")
+        raise NoAnswer(f"{old}{OFFLINE}")
     with places.scratch() as scratch:
         table = download_table(data_id, scratch, places.progress, most)
         with table.path.open("rb") as file:
@@ -94,7 +98,7 @@ def find_task(task_id: int, places: Places, most: int) -> OpenMLTask:
                 return OpenMLTask(data_id, target, path)
         raise ValueError(f"{path.with_suffix('.json')}: states no data set and target")
     if not places.allow_network:
-        raise ValueError(OFFLINE)
+        raise NoAnswer(OFFLINE)
     with places.scratch() as scratch, of_openml(f"task {task_id}"):
         answer = OpenMLAnswer(f"task/{task_id}", scratch)
         if (kind := answer.text("task_type")) != CLASSIFICATION:
@@ -119,7 +123,7 @@ def find_suite(suite_id: int, places: Places) -> Suite:
                 return Suite(tuple(map(int, tasks)), {int(n): str(others[n]) for n in others})
         raise ValueError(f"{path}: states no tasks")
     if not places.allow_network:
-        raise ValueError(OFFLINE)
+        raise NoAnswer(OFFLINE)
     tasks, left_out = [], {}
     with places.scratch() as scratch, of_openml(f"suite {suite_id}"):
         numbers = OpenMLAnswer(f"study/{suite_id}", scratch).texts("task_id")

@@ -303,6 +303,32 @@ def test_an_experiment_runs_the_tasks_of_a_suite_that_fit(
         mmbench.run(own, results=tmp_path, **places)
 
 
+@pytest.mark.parametrize("entry", [{"openml_task": 31}, {"openml_suite": 99}])
+@pytest.mark.parametrize("served", [False, True])
+def test_the_other_data_sets_run_if_a_server_cannot_be_reached(
+    suite: DataServer, store: Path, tmp_path: Path, capsys, monkeypatch, entry: dict, served: bool
+):
+    own, places = config(**entry, drop=["z"]), {"store": store}
+    mine, folds = tmp_path / "mine.csv", tmp_path / "folds.csv"
+    mine.write_text("x,kind\n" + "".join(f"{x},{kind}\n" for x, _, kind in ROWS))
+    folds.write_text("".join(f"{k % 3}\n" for k in range(12)))
+    own["datasets"].append({"path": str(mine), "target": "kind", "folds": str(folds)})
+    text = dry_run(own, tmp_path, **places)
+    assert "own: 3 jobs, 0 of them stored" in text
+    assert f"not planned: {':'.join(map(str, *entry.items()))}: not in the store" in text
+    if not served:
+        monkeypatch.setenv("MMBENCH_OPENML_SERVER", "http://127.0.0.1:1/api/v1/xml")
+    [outcome] = mmbench.run(own, results=tmp_path, **places)
+    assert outcome.done == 3 + served * (6 if "openml_task" in entry else 12)
+    assert outcome.exit_code == (not served)
+    lines = [line for line in capsys.readouterr().err.splitlines() if "own: not run: " in line]
+    assert len(lines) == (not served)
+    assert all("cannot be reached" in line and "--mirror" in line for line in lines)
+    if not served:
+        [outcome] = mmbench.run(own, results=tmp_path, only=["dataset=mine"], **places)
+        assert (outcome.reused, outcome.exit_code) == (3, 0)
+
+
 @pytest.mark.parametrize(
     ("tasks", "reason"),
     [([], "has no tasks"), ([41], "left out: task 41"), ([50], "OpenML task 50: .*HTTP 404")],
