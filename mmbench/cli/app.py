@@ -6,6 +6,7 @@ docs/commands.md has the exit codes. Each command imports its modules when it is
 
 import errno
 import os
+import warnings
 from contextlib import suppress
 from glob import escape, glob
 from pathlib import Path
@@ -480,8 +481,13 @@ def certify(
     from mmbench.commands.certify import certify_file
     from mmbench.tables.render import csv_text
 
-    certificate = certify_file(model, data, target, C, trusted, set or ())
-    echo(certificate.T.to_string(header=False))
+    with warnings.catch_warnings(record=True) as found:
+        warnings.simplefilter("ignore", RuntimeWarning)  # infinite values are named
+        certificate = certify_file(model, data, target, C, trusted, set or ())
+    for one in found:
+        say(f"warning: {one.message}")
+    # -0 is printed as 0
+    echo(certificate.T.to_string(header=False, float_format=lambda value: f"{value + 0.0:.6g}"))
     if output is not None:
         output.write_text(csv_text(certificate), encoding="utf-8")
 

@@ -238,6 +238,19 @@ def test_a_file_of_libsvm_is_its_model(name, digits, first, request, tmp_path):
     assert "objective" in (tmp_path / "c.csv").read_text()
 
 
+def test_large_coefficients_and_warnings_are_short_lines(tmp_path):
+    (tmp_path / "train.svm").write_text("1 1:1\n-1 1:-1\n")
+    head = (
+        "svm_type c_svc\nkernel_type linear\nnr_class 2\ntotal_sv 2\nrho 0\nlabel 1 -1\nnr_sv 1 1\n"
+    )
+    (tmp_path / "m.model").write_text(head + "nr_sv 1 1\nSV\n1e300 1:1\n-1e300 1:-1\n")
+    call = ["certify", str(tmp_path / "m.model"), str(tmp_path / "train.svm"), "--C", "10"]
+    answer = CliRunner().invoke(app, call)
+    assert re.search(r"^violation +1e\+300$", answer.stdout, re.M)
+    assert answer.stderr.startswith("warning: the objective of 1.0 / -1.0 is ")
+    assert max(map(len, answer.output.splitlines())) < 150
+
+
 @pytest.mark.parametrize(
     "model, kind, y",
     [
