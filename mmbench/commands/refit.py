@@ -21,7 +21,7 @@ from mmbench.jobs.planned import grouped, key_of
 from mmbench.jobs.record import plain
 from mmbench.jobs.store import CONFIG
 from mmbench.jobs.train import fit_selected, job_seeds, make_machine
-from mmbench.results.cells import ACCURACY, METRIC
+from mmbench.results.cells import METRIC, name_in_frame
 from mmbench.results.folder import read_results
 from mmbench.results.pairwise import sign_of
 
@@ -208,7 +208,7 @@ def _scores(found: Results, records: list[Record]) -> dict[tuple[str, str], list
     """Return the values of the first metric of the tables by machine and kernel, with the opposite
     sign if smaller values are better.
     """
-    metric = next((METRIC if name == ACCURACY else name for name in found.plan.metrics), METRIC)
+    metric = next(map(name_in_frame, found.plan.metrics), METRIC)
     values = {key: found.by_split(key, metric) for key in {key_of(r.job) for r in records}}
     known = [(r, values[key_of(r.job)].get(r.at)) for r in records]
     scores = grouped(

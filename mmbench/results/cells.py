@@ -56,9 +56,25 @@ TOTALS = ("n_gaps", "at_coefficient_limit")
 #: bound, in per cent.
 BOUND, WORST_CLASS = "worst_case_accuracy_pct", "worst_class_accuracy_pct"
 BELOW_BOUND = "below_worst_case_pct"
-GUARANTEED = (BOUND, WORST_CLASS, BELOW_BOUND)
 #: Metric of the M4: share of the training rows in its reduced problem, in per cent.
 KEPT = "kept_pct"
+#: Headings of the metrics that are read from records and not computed from predictions. Without the
+#: end ``_pct``, their names are also known.
+STORED = {
+    METRIC: "Accuracy (%)",
+    "errors_count": "Errors on the test part",
+    "errors_expected": "Expected errors on the test part, if tied votes were drawn at random",
+    "n_ties": "Test rows with tied votes",
+    WORST_CLASS: "Accuracy of the worse class on test rows (%)",
+    BOUND: "Lower bound on the accuracy of the worse class (%)",
+    BELOW_BOUND: "Splits whose worse class is below its lower bound (%)",
+    KEPT: "Training rows in the reduced problem (%)",
+    "n_support": "Support vectors per pair of classes",
+    **{name: f"CPU seconds per split: {name.removeprefix('seconds_')}" for name in SECONDS},
+    "worst_gap": "Largest duality gap",
+    "median_gap": "Median duality gap",
+    "worst_violation": "Largest violation of a constraint",
+}
 #: Marks of the comparison with published values; see `marked`.
 IN_BAND, ALL_IN_BAND, OUT_OF_BAND = "✓", "~", "✗"
 #: Half width of the comparison band, in standard errors: 2 plus a margin for rounding errors.
@@ -96,15 +112,20 @@ def _row_type(*columns: str) -> Any:
     return namedtuple("Row", ["Index", *columns], rename=True)
 
 
+def name_in_frame(metric: str) -> str:
+    """Return the name of a metric in the frame ``cells``, such as "accuracy_pct" for "accuracy"."""
+    return long if (long := f"{metric}_pct") in STORED else metric
+
+
 def check_metrics(metrics: Sequence[str]) -> None:
     """Raise UserError if a metric is unknown or occurs twice."""
     from mmbench.selection.metrics import METRICS
 
-    known = [*METRICS, CONFUSION]
+    known = [*METRICS, *(name.removesuffix("_pct") for name in STORED if name != METRIC), CONFUSION]
     for k, name in enumerate(metrics):
-        if name not in known:
+        if name not in known and name not in STORED:
             raise UserError(f"unknown metric {name!r}{did_you_mean(name, known)}")
-        if name in metrics[:k]:
+        if name_in_frame(name) in map(name_in_frame, metrics[:k]):
             raise UserError(f"metric {name!r} occurs twice")
 
 

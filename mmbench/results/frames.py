@@ -27,6 +27,7 @@ from mmbench.results.cells import (
     METRIC,
     MISSING,
     NO_CERTIFICATES,
+    WORST_CLASS,
     Published,
     Row,
     absent_row,
@@ -340,13 +341,21 @@ class Results:
                 if (values := [v for r in own if (v := getattr(r, name)) is not None])
                 or name != SECONDS[-1]
             ]
-            worst = [{"metric": m, **mean_of(v, m, None)} for m, v in worst_case(own).items()]
+            guaranteed = worst_case(own)
+            if WORST_CLASS in self.metrics:  # also of machines without a bound
+                accuracies = (row.worst_class_accuracy_pct for row in own)
+                guaranteed[WORST_CLASS] = [value for value in accuracies if value is not None]
+            worst = [{"metric": m, **mean_of(v, m, None)} for m, v in guaranteed.items()]
             n, fits, kept = len(done), certificates(done), kept_share(done)
             known_fits = [
                 {"metric": m, "measured": fits[m], "n": n} for m in CERTIFIED if m in fits
             ]
             share = [{"metric": KEPT, "measured": kept, "n": n}][: kept is not None]
-            stated = [{"metric": name} for name in self.metrics if (key, name) in known]
+            stated = [
+                {"metric": name}
+                for name in self.metrics
+                if (key, name) in known and name not in AVERAGED[:2]
+            ]
             metrics = self._metric_rows(key, head["note"]) if done else stated
             first, last = (
                 [
@@ -400,7 +409,7 @@ class Results:
                     for taken, count in zip(confusion, row, strict=True):
                         metric = f"{name}[{true},{taken}]"
                         yield {"metric": metric, "measured": count, "n": len(own)}
-            elif name != METRIC:
+            elif name in METRICS:
                 values = [self._value(row, name) for row in own]
                 lacking = Counter(value for value in values if isinstance(value, str))
                 n, numbers = len(own), [float(v) for v in values if not isinstance(v, str | None)]
@@ -452,7 +461,7 @@ class Results:
     def keys(self) -> list[Key]:
         """Cells in the order of the configuration."""
         rows = self.cells[self.cells.metric.isin([*AVERAGED[:2], *self.metrics])]
-        return list(dict.fromkeys(rows.key))
+        return list(dict.fromkeys(rows.key[rows.dataset != ""]))
 
     @property
     def configured(self) -> list[str]:

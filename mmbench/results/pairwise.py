@@ -11,7 +11,15 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from mmbench.jobs.planned import Key
-from mmbench.results.cells import COUNTED, METRIC, MISSING, PUBLISHED_ONLY, Row
+from mmbench.results.cells import (
+    BOUND,
+    COUNTED,
+    METRIC,
+    MISSING,
+    PUBLISHED_ONLY,
+    WORST_CLASS,
+    Row,
+)
 from mmbench.results.columns import names, typed
 from mmbench.results.differences import NEW_DRAWS, Difference, difference, mean_covariance
 from mmbench.results.frames import KernelKey, Results, Split
@@ -31,15 +39,19 @@ FIELDS |= {"S2": "variance", "V_rows": "variance_rows", "q": "disagreement"}
 FIELDS |= {"A": "variance_training"}
 
 
+#: Metrics of records of which larger values are better.
+LARGER = (METRIC, BOUND, WORST_CLASS)
+
+
 def sign_of(metric: str) -> int:
     """Return -1 if smaller values of a metric are better, else 1."""
-    smaller = METRICS[metric].smaller_is_better if metric in METRICS else metric != METRIC
-    return -1 if smaller else 1
+    larger = not METRICS[metric].smaller_is_better if metric in METRICS else metric in LARGER
+    return 1 if larger else -1
 
 
 def rank_decimals(metric: str) -> int:
     """Return the number of decimals to which a metric is rounded before machines are ranked."""
-    return 2 if metric == METRIC else 4
+    return 2 if metric in LARGER else 4
 
 
 def with_results(results: Results, places: Sequence[Key], metric: str = METRIC) -> list[str]:

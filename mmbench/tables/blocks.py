@@ -14,9 +14,9 @@ from mmbench.results.cells import (
     CERTIFIED,
     CONFUSION,
     COUNTED,
-    GUARANTEED,
     METRIC,
     PUBLISHED_ONLY,
+    STORED,
     TOTALS,
     Row,
     counts,
@@ -24,10 +24,11 @@ from mmbench.results.cells import (
     routes_text,
     selected,
 )
+from mmbench.results.columns import columns
 from mmbench.results.differences import POWER, Difference, worse_than_best
 from mmbench.results.frames import Results
 from mmbench.results.pairwise import difference_of, incomplete, sign_of
-from mmbench.results.splits import CALIBRATION, STAGES
+from mmbench.results.splits import CALIBRATION, SECONDS, STAGES
 from mmbench.results.statistics import LEVEL
 from mmbench.selection.metrics import METRICS
 from mmbench.tables.names import about, caption_of, columns_of, head, notes_of, printed, shown
@@ -35,6 +36,7 @@ from mmbench.tables.protocol import grid_rows
 from mmbench.tables.text import (
     BEST_IS_BOLD,
     CERTIFICATES,
+    MEASUREMENT,
     NOTHING,
     SETTINGS,
     TIMES,
@@ -295,7 +297,7 @@ def by_stage(results: Results) -> Grid:
 # -- metrics in the configuration -----------------------------------------------------------------
 
 
-CONTENT_LABELS = {METRIC: "Accuracy (%)", CONFUSION: "Confusion matrices"}
+CONTENT_LABELS = {**STORED, CONFUSION: "Confusion matrices"}
 
 
 def label(name: str) -> str:
@@ -305,7 +307,9 @@ def label(name: str) -> str:
 
 def definitions(results: Results) -> list[str]:
     """Return the definitions of a table's metrics, one sentence per metric with a definition."""
-    return [f"{m.label}: {m.about}." for m in map(METRICS.get, results.metrics) if m and m.about]
+    declared = {n: meaning for n, (_, _, meaning) in columns("splits").items() if n != METRIC}
+    known = declared | {name: metric.about for name, metric in METRICS.items()}
+    return [f"{label(name)}: {known[name]}." for name in results.metrics if known.get(name)]
 
 
 def metric_text(row: Row) -> tuple[str, str]:
@@ -314,9 +318,11 @@ def metric_text(row: Row) -> tuple[str, str]:
     If the accuracy is missing, the text is the status of the cell. If another metric is missing,
     the text is a dash.
     """
-    if row.metric == METRIC:
-        return measured(row, 1)
-    return (NOTHING, "") if row.measured is None else measured(row, 3)
+    if row.metric != METRIC and row.measured is None:
+        return NOTHING, ""
+    if row.metric in CERTIFIED:
+        return small_text(row.measured), ""
+    return measured(row, 3 if row.metric in (*METRICS, *SECONDS) else 1)
 
 
 def published_rest(row: Row) -> str:
@@ -326,18 +332,19 @@ def published_rest(row: Row) -> str:
     return f" / {published_text(row, 3 if row.metric in METRICS else None)}"
 
 
-def grids(results: Results) -> Iterator[Grid]:
-    """Yield one table block per requested metric.
+def grids(results: Results, metrics: Sequence[str]) -> Iterator[Grid]:
+    """Yield one table block per metric.
 
     Confusion matrices have one block per table cell.
     """
-    for name in results.metrics:
+    for name in metrics:
         if name == CONFUSION:
             yield from confusions(results)
         else:
             stated = results.cells.published[results.cells.metric == name].notna().any()
             caption = f"{label(name)}, measured / published" if stated else label(name)
-            yield values(results, name, metric_text, caption, rest=published_rest)
+            grid = values(results, name, metric_text, caption, rest=published_rest)
+            yield replace(grid, kind=MEASUREMENT)
 
 
 def confusions(results: Results) -> Iterator[Grid]:
@@ -432,11 +439,12 @@ def emphasized(results: Results, grids: Iterable[Grid]) -> tuple[list[Grid], lis
     machines that are worse than the best by more than chance; and sentences that explain them.
 
     Cells with missing splits have neither, nor have the cells of a place with a single machine, nor
-    bounds on the accuracy of the worse class.
+    metrics of `STORED` other than accuracies and errors.
     """
     grids = list(grids)
     cells = [c for g in grids for row in g.rows for c in row if isinstance(c, Text) and c.row]
-    cells = [c for c in cells if c.row.measured is not None and c.row.metric not in GUARANTEED]
+    unranked = {*STORED} - {*COUNTED}
+    cells = [c for c in cells if c.row.measured is not None and c.row.metric not in unranked]
     texts = {(c.row.key, c.row.metric): c.value for c in cells}
     places = grouped(((key._replace(machine=""), metric), key) for key, metric in texts)
     bold, worse, left_out = set(), set(), list[Key]()

@@ -6,10 +6,11 @@ from functools import partial
 from pkgutil import resolve_name
 
 from mmbench.errors import UserError
-from mmbench.results.cells import ACCURACY, METRIC, check_metrics
+from mmbench.results.cells import ACCURACY, CONFUSION, METRIC, check_metrics, name_in_frame
 from mmbench.results.folder import each
 from mmbench.results.frames import Results
 from mmbench.results.published import comparable, published_rows, table_of_experiment
+from mmbench.selection.metrics import METRICS
 from mmbench.tables.layouts import GENERIC, check_able, find_layout
 from mmbench.tables.render import to_csv, to_latex, to_markdown
 from mmbench.tables.text import Table, plain, without_bold
@@ -99,20 +100,27 @@ def laid_out(results: Results, layout: str | None = None, metrics: Sequence[str]
         {**row, "n_splits": splits.get(row["dataset"], row.get("n_splits"))}
         for row in comparable(printed, plan.published_as)
     ]
-    names = metrics or (plan.metrics if chosen.any_metric else ())
+    names = [*map(name_in_frame, metrics or (plan.metrics if chosen.any_metric else ()))]
     if results.stored is not None:
-        known = {ACCURACY, *results.stored.metric}
-        if lost := [name for name in metrics if name not in known]:
-            raise UserError(f"{results.folder}: --metric {lost[0]} needs records, not only a table")
+        known = {METRIC, *results.stored.metric}
+        if lost := {*metrics} & {*METRICS, CONFUSION} - {ACCURACY, *known}:
+            raise UserError(
+                f"{results.folder}: --metric {min(lost)} needs records, not only a table"
+            )
         names = [name for name in names if name in known]
-    return replace(
+    made = replace(
         results,
         layout=layout,
         published=published,
-        metrics=[METRIC if name == ACCURACY else name for name in names],
+        metrics=names,
         derive=resolve_name(chosen.derive) if chosen.derive else None,
         order=chosen.order,
     )
+    for name in metrics:
+        measured = made.cells.measured[made.cells.metric == name_in_frame(name)]
+        if name != CONFUSION and name not in METRICS and measured.isna().all():
+            raise UserError(f"{results.folder}: --metric {name}: no machine has this result")
+    return made
 
 
 def arrange(results: Results) -> Table:

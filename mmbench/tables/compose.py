@@ -49,7 +49,7 @@ def compose(
     title: str,
     grids: Sequence[Grid],
     *notes: str,
-    metric: str = "",
+    metric: str | Sequence[str] = "",
     sd: bool = False,
     runs: str = "",
     choices: bool = True,
@@ -68,9 +68,10 @@ def compose(
         Blocks of results, from top to bottom.
     *notes : str
         Sentences below the table.
-    metric : str
-        Metric whose marks and standard errors the legend explains. If `metric` is empty, the table
-        has no legend.
+    metric : str or sequence of str
+        Metrics whose marks and standard errors the legend explains. If `metric` is empty, the table
+        has no legend. If it is a sequence, the table shows these metrics alone, and the legend
+        names other published ones.
     sd : bool
         Whether the uncertainty of a mean is shown as standard deviation instead of standard error.
     runs : str
@@ -90,14 +91,15 @@ def compose(
     return Table(title, shown, texts, footnotes)
 
 
-def legend(results: Results, metric: str, sd: bool, runs: str) -> list[str]:
-    """Return sentences that explain the comparison marks and the uncertainties of a metric in a
+def legend(results: Results, metric: str | Sequence[str], sd: bool, runs: str) -> list[str]:
+    """Return sentences that explain the comparison marks and the uncertainties of metrics in a
     table.
 
-    If `sd` is true, the table shows standard deviations instead of standard errors. For `runs`, see
-    `compose`.
+    If `sd` is true, the table shows standard deviations instead of standard errors. For `metric`
+    and `runs`, see `compose`.
     """
-    frame = results.cells[results.cells.metric == metric]
+    names = [metric] if isinstance(metric, str) else metric
+    frame = results.cells[results.cells.metric.isin(names)]
     runs = runs or RUNS.get(results.rule, "splits")
     lines = _marks(results, frame, runs)
     if counts := sorted(set(frame.n[frame.sd.notna()].dropna())):
@@ -107,21 +109,27 @@ def legend(results: Results, metric: str, sd: bool, runs: str) -> list[str]:
             lines[-1] += f" It underestimates the uncertainty, as {runs} share training rows."
     if PUBLISHED_ONLY in set(frame.status):
         lines.append(f"{NOTHING}: not run; only the published value is shown.")
-    if lost := _not_shown(results):
+    if lost := _not_shown(results, () if isinstance(metric, str) else metric):
         lines.append(f"Published, but not in this table: {', '.join(lost)}.")
     return lines
 
 
-def _not_shown(results: Results) -> list[str]:
-    """Return the names of data sets and kernels in the user's published table that are not run."""
+def _not_shown(results: Results, metrics: Sequence[str]) -> list[str]:
+    """Return the names of data sets and kernels in the user's published table that are not run, and
+    the options that show its metrics other than `metrics`.
+    """
     run = {(printed(results, key.dataset), key.kernel, key.degree) for key in results.keys}
     rows = [row for row in results.published if results.plan.published and is_result(row)]
     places = dict.fromkeys((r["printed_dataset"], r["kernel"], r["degree"]) for r in rows)
     lost = grouped((name, kernel_text(*kernel)) for name, *kernel in places.keys() - run)
     known = {name for name, *_ in run}
+    others = {row["metric"] for row in rows} - {*metrics} if metrics else ()
     return [
-        f"{name} ({', '.join(filter(None, sorted(kernels)))})" if name in known else name
-        for name, kernels in sorted(lost.items())
+        *(
+            f"{name} ({', '.join(filter(None, sorted(kernels)))})" if name in known else name
+            for name, kernels in sorted(lost.items())
+        ),
+        *(f"{name} (--metric {name})" for name in sorted(n.removesuffix("_pct") for n in others)),
     ]
 
 

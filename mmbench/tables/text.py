@@ -15,6 +15,8 @@ __all__ = ["Column", "Grid", "Table", "Text"]
 
 #: Text of a table cell without a value.
 NOTHING = "–"
+#: Kind of a block of results whose caption states the quantity.
+MEASUREMENT = "measurement"
 #: Kinds of blocks below the results of a table: CPU times, parameters, and certificates.
 TIMES, SETTINGS, CERTIFICATES = "times", "settings", "certificates"
 #: Sign after the mean of a machine that is worse than the best by more than chance.
@@ -122,8 +124,8 @@ def numbers(*names: str, group: str = "") -> tuple[Column, ...]:
 class Grid:
     """A block of a table: columns, rows of text, and a caption above the rows.
 
-    `kind` is `TIMES`, `SETTINGS` or `CERTIFICATES`, or empty if the block shows the quantity in the
-    title of the table.
+    `kind` is one of the constants above, or empty if the block shows the quantity in the title of
+    the table.
     """
 
     columns: tuple[Column, ...]

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import numpy as np
 import pytest
 from helpers.drawn import cells_of, rows_of, table
@@ -11,6 +13,9 @@ from mmbench.config.model import Config
 from mmbench.config.plan import plan_of
 from mmbench.errors import UserError
 from mmbench.jobs.planned import Plan
+from mmbench.results.cells import STORED
+from mmbench.selection.metrics import METRICS
+from mmbench.tables.blocks import label
 
 PAIRS = [{"pair": [i, j], "status": "optimal", "extra": {}} for i, j in ((0, 1), (0, 2), (1, 2))]
 
@@ -233,6 +238,60 @@ def test_metrics_of_a_configuration_are_those_of_its_tables():
     }
     plan = plan_of(Config.model_validate(content))
     assert Plan.parse(plan.dump()).metrics == ("accuracy", "auc")
+
+
+@pytest.fixture
+def guaranteed(results):
+    """Two splits of an MPM, which states a lower bound of 70 and 80 %, and of an SVM."""
+    experiment = results.experiment("bounds", machines=["mpm", "svm"], splits=2)
+    for repeat, bound in enumerate((0.7, 0.8)):
+        metrics = {"accuracy_pct": 90.0, "errors_count": 10, "errors_expected": 10, "n_test": 100}
+        metrics["worst_class_accuracy_pct"] = 75.0 + repeat
+        for machine, extra in (("mpm", {"worst_case_accuracy": bound}), ("svm", {})):
+            fits = [{"pair": [0, 1], "status": "optimal", "extra": extra}]
+            job = experiment.job("mine", machine, repeat=repeat, rule="holdout")
+            experiment.add(job, per_pair=fits, metrics=metrics, arrays=two_classes(repeat))
+    return experiment
+
+
+@pytest.mark.parametrize(
+    ("metric", "mpm", "svm"),
+    [
+        ("worst_case_accuracy", "75.0 (5.0)", "–"),
+        ("worst_case_accuracy_pct", "75.0 (5.0)", "–"),
+        ("worst_class_accuracy", "75.5 (0.5)", "75.5 (0.5)"),
+        ("below_worst_case", "50.0 (50.0)", "–"),
+        ("errors_count", "**10.0 (0.0)**", "**10.0 (0.0)**"),
+    ],
+)
+def test_results_of_records_are_metrics_of_tables(guaranteed, metric, mpm, svm):
+    text = table(guaranteed.folder, metrics=[metric])
+    assert cells_of(text, "mine")[2:4] == [mpm, svm]
+    assert text.count("| mine ") == 2  # two blocks, without totals over data sets
+
+
+def test_a_result_that_no_machine_has_is_named(guaranteed):
+    for name in STORED:  # each is known, and shown or named
+        try:
+            assert f"**{label(name)}" in table(guaranteed.folder, metrics=[name])
+        except UserError as error:
+            assert str(error).endswith(f"--metric {name}: no machine has this result")
+    with pytest.raises(UserError, match="bounds: --metric kept: no machine has this result"):
+        table(guaranteed.folder, metrics=["kept"])
+    with pytest.raises(UserError, match="occurs twice"):
+        table(guaranteed.folder, metrics=["worst_case_accuracy", "worst_case_accuracy_pct"])
+
+
+def test_the_page_lists_all_metrics():
+    text = (Path(__file__).parents[2] / "docs" / "metrics.md").read_text("utf-8")
+    for name in (*METRICS, *STORED):
+        assert f"`{name.removesuffix('_pct')}`" in text
+
+
+def test_captions_in_latex_state_one_quantity(guaranteed):
+    text = table(guaranteed.folder, "latex", metrics=["accuracy", "worst_case_accuracy"])
+    assert r"\caption{Accuracy (\%)}" in text
+    assert r"\caption{Lower bound on the accuracy of the worse class (\%)}" in text
 
 
 def test_a_layout_of_a_paper_gives_way_to_metrics_or_refuses_them(usps):

@@ -18,6 +18,7 @@ from mmbench.jobs.planned import Key, grouped
 from mmbench.results.cells import BELOW_BOUND, BOUND, CONFUSION, METRIC, WORST_CLASS
 from mmbench.results.frames import KernelKey, Results
 from mmbench.results.pairwise import (
+    LARGER,
     dataset_gaps,
     difference_of,
     incomplete,
@@ -70,12 +71,12 @@ STABILITY = (
 
 def rope_of(metric: str) -> float:
     """Return the largest absolute difference of a metric that is treated as practically zero."""
-    return ROPE_PCT if metric == METRIC else ROPE
+    return ROPE_PCT if metric in LARGER else ROPE
 
 
 def decimals_of(metric: str) -> int:
     """Return the number of decimals for differences of a metric."""
-    return 2 if metric == METRIC else 3
+    return 2 if metric in LARGER else 3
 
 
 def comparison(results: Results) -> Table:

@@ -39,11 +39,8 @@ from mmbench.tables.text import (
     words,
 )
 
-#: Captions of the metrics that are shown only if the paper states them.
-OF_WORSE_CLASS = {
-    BOUND: "Lower bound on the accuracy of the worse class (%), measured / published",
-    WORST_CLASS: "Accuracy of the worse class on test rows (%), measured / published",
-}
+#: Metrics that are shown without being requested if the paper states them.
+IF_PUBLISHED = (BOUND, WORST_CLASS)
 
 
 def generic(results: Results) -> Table:
@@ -52,19 +49,18 @@ def generic(results: Results) -> Table:
     If no metric is requested, the table shows accuracies, or error counts if a paper states only
     error counts.
     """
+    published = {*results.cells.metric[results.cells.published.notna()]}
     if results.metrics:
-        title, blocks = ", ".join(map(label, results.metrics)), [*grids(results), by_stage(results)]
-        return compose(results, title, blocks, *definitions(results), metric=results.metrics[0])
+        title, blocks = ", ".join(map(label, results.metrics)), [*grids(results, results.metrics)]
+        blocks.append(by_stage(results))
+        return compose(results, title, blocks, *definitions(results), metric=results.metrics)
     metric = results.metric
     title = "Accuracy (%)" if metric == METRIC else "Errors on the test part"
-    if results.cells.published[results.cells.metric == metric].notna().any():
-        title += ", measured / published"
+    title += ", measured / published" * (metric in published)
     blocks = [values(results, metric, _accuracy_or_errors, rest=published_rest)]
-    for name, caption in OF_WORSE_CLASS.items():
-        if results.cells.published[results.cells.metric == name].notna().any():
-            blocks.append(values(results, name, _accuracy_or_errors, caption, rest=published_rest))
-    blocks.append(by_stage(results))
-    return compose(results, title, blocks, metric=metric)
+    more = [name for name in IF_PUBLISHED if name in published]
+    blocks += [*grids(results, more), by_stage(results)]
+    return compose(results, title, blocks, metric=[metric, *more])
 
 
 def _accuracy_or_errors(row: Row) -> tuple[str, str]:
