@@ -10,7 +10,7 @@ from pydantic import BaseModel
 
 from mmbench.config.model import Config, keys_of
 from mmbench.errors import Status
-from mmbench.results.cells import CONFUSION
+from mmbench.results.cells import CONFUSION, METRIC, STORED
 from mmbench.selection.metrics import METRICS
 
 DOCS = Path(__file__).resolve().parents[2] / "docs"
@@ -85,8 +85,12 @@ def test_the_defaults_of_a_section_are_those_of_its_model(path):
             assert default.strip("`") == ("true" if value is True else str(value)), key
 
 
+RESULTS_OF_RECORDS = [name.removesuffix("_pct") for name in STORED if name != METRIC]
+
+
 @pytest.mark.parametrize(
-    ("heading", "names"), [("Certificates", Status), ("Metrics", [*METRICS, CONFUSION])]
+    ("heading", "names"),
+    [("Certificates", Status), ("Metrics", [*METRICS, CONFUSION, *RESULTS_OF_RECORDS])],
 )
 def test_every_status_and_metric_has_a_line(heading, names):
     text = (DOCS / f"{heading.lower()}.md").read_text(encoding="utf-8")

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import numpy as np
 import pytest
 from helpers.drawn import cells_of, rows_of, table
@@ -14,7 +12,6 @@ from mmbench.config.plan import plan_of
 from mmbench.errors import UserError
 from mmbench.jobs.planned import Plan
 from mmbench.results.cells import STORED
-from mmbench.selection.metrics import METRICS
 from mmbench.tables.blocks import label
 
 PAIRS = [{"pair": [i, j], "status": "optimal", "extra": {}} for i, j in ((0, 1), (0, 2), (1, 2))]
@@ -280,12 +277,6 @@ def test_a_result_that_no_machine_has_is_named(guaranteed):
         table(guaranteed.folder, metrics=["kept"])
     with pytest.raises(UserError, match="occurs twice"):
         table(guaranteed.folder, metrics=["worst_case_accuracy", "worst_case_accuracy_pct"])
-
-
-def test_the_page_lists_all_metrics():
-    text = (Path(__file__).parents[2] / "docs" / "metrics.md").read_text("utf-8")
-    for name in (*METRICS, *STORED):
-        assert f"`{name.removesuffix('_pct')}`" in text
 
 
 def test_captions_in_latex_state_one_quantity(guaranteed):
