@@ -19,6 +19,7 @@ from mmbench.commands.listing import aligned
 from mmbench.commands.options import Options, options_of, unbundled
 from mmbench.config.grids import n_points
 from mmbench.datasets import DatasetRef, load_dataset
+from mmbench.datasets.fetch import NotAvailable
 from mmbench.errors import UserError
 from mmbench.jobs.job import Job
 from mmbench.jobs.planned import Key, grouped, key_of
@@ -63,11 +64,15 @@ def _describe(experiment: PlannedExperiment, options: Options) -> str:
     stored, here = _stored(experiment, options.rerun)
     reference = reference_seconds(REFERENCE / experiment.config.name)
     rows: list[tuple] = [HEADER]
-    largest = 0
+    largest, unknown = 0, dict[str, str]()
     for jobs in groups.values():
         job = jobs[-1]  # the last job has the largest training size
         points = n_points(dict(job.grid), alias_of(job.machine).stages) if job.grid else 0
-        sizes = sizes_of(job, store=options.store, mirror=options.mirror)
+        try:
+            sizes = sizes_of(job, store=options.store, mirror=options.mirror)
+        except NotAvailable as error:
+            unknown[job.dataset.name] = str(error)
+            continue
         memory = estimate_bytes(job, sizes, slots)
         largest = max(largest, memory)
         counts = (len(jobs), sum(job.key in stored for job in jobs), points or "-")
@@ -76,10 +81,13 @@ def _describe(experiment: PlannedExperiment, options: Options) -> str:
         fits = len(jobs) * n_trainings * (1 if foreign else comb(len(sizes.class_counts), 2) or 1)
         kernel = "-" if foreign else f"{job.kernel} {job.degree or ''}".rstrip()
         rows.append((job.dataset.name, kernel, job.column, *counts, fits, readable(memory)))
+    if not rows[1:]:
+        raise UserError(next(iter(unknown.values())))
     lines = [f"{experiment.config.name}: {len(experiment.jobs)} jobs, {len(stored)} of them stored"]
     lines += [f"  {text}" for text in aligned(rows, n_words=3)]
     lines += experiment.left_out
     lines += [f"not planned: {reason}" for reason in experiment.unplanned.values()]
+    lines += [f"size unknown: {reason}" for reason in unknown.values()]
     if experiment.config.published_only:
         lines.append("only published values: " + ", ".join(experiment.config.published_only))
     lines.append(f"largest job: about {readable(largest)} of memory")

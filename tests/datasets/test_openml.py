@@ -325,6 +325,8 @@ def test_the_other_data_sets_run_if_a_server_cannot_be_reached(
     assert len(lines) == (not served)
     assert all("cannot be reached" in line and "--mirror" in line for line in lines)
     if not served:
+        halves = {**own, "name": "halves", "protocol": {"test": {"kfold": 2}}}
+        assert f": {':'.join(map(str, *entry.items()))}: not in" in dry_run(halves, **places)
         [outcome] = mmbench.run(own, results=tmp_path, only=["dataset=mine"], **places)
         assert (outcome.reused, outcome.exit_code) == (3, 0)
 
