@@ -18,6 +18,8 @@ TEMPORARY = ".tmp"
 TEXT_BYTES, ARRAYS_BYTES = 2**28, 2**32
 #: Flags of `os.open` that refuse links and prevent waiting; 0 on Windows, which lacks these flags.
 NOFOLLOW, NONBLOCK = getattr(os, "O_NOFOLLOW", 0), getattr(os, "O_NONBLOCK", 0)
+#: Flags of `os.open` for reading; only Windows distinguishes binary files from text files.
+READ = os.O_RDONLY | NOFOLLOW | NONBLOCK | getattr(os, "O_BINARY", 0)
 
 
 def write_atomically(path: Path, write: Callable[[IO[bytes]], object]) -> None:
@@ -64,13 +66,20 @@ def read_regular(path: Path, most: int = TEXT_BYTES) -> bytes:
     try:
         if not NOFOLLOW and path.is_symlink():
             raise OSError(errno.ELOOP, "")
-        with open(os.open(path, os.O_RDONLY | NOFOLLOW | NONBLOCK), "rb") as file:
-            status = os.fstat(file.fileno())
+        descriptor = os.open(path, READ)
+        try:
+            status = os.fstat(descriptor)
             if not stat.S_ISREG(status.st_mode):
                 raise OSError(errno.EINVAL, "not a regular file")
             if status.st_size > most:
                 raise OSError(errno.EFBIG, f"{status.st_size} bytes, more than {most}")
-            return file.read(status.st_size)
+            content = os.read(descriptor, status.st_size)
+            # one call reads at most 2 GB
+            while more := os.read(descriptor, status.st_size - len(content)):
+                content += more
+            return content
+        finally:
+            os.close(descriptor)
     except FileNotFoundError:
         raise
     except OSError as error:  # the path may be a folder in place of a file

@@ -184,11 +184,18 @@ class Job:
         KeyError, TypeError
             If a field is missing or unknown.
         """
-        parts = {"dataset": DatasetRef, "select": SelectRef}
-        built = {
-            name: _shared(part, marshal.dumps(values[name], 2)) for name, part in parts.items()
-        }
-        return _from_dict(cls, {**values, **built, "split": _from_dict(SplitRef, values["split"])})
+        own = {**values}
+        split, parent = _from_dict(SplitRef, own.pop("split")), _frozen(own.pop("parent"))
+        return cls(**_shared(marshal.dumps(own, 2)), split=split, parent=parent)
+
+
+@lru_cache(maxsize=1000)
+def _shared(values: bytes) -> dict[str, Any]:
+    """Return the fields of a job without its split and parent, which many jobs share."""
+    own = marshal.loads(values)
+    parts = {"dataset": DatasetRef, "select": SelectRef}
+    own |= {name: _from_dict(part, own[name]) for name, part in parts.items()}
+    return _arguments(Job, own, field_names(Job) - {"split", "parent"})
 
 
 def _fields(part: Any) -> dict[str, Any]:
@@ -198,19 +205,18 @@ def _fields(part: Any) -> dict[str, Any]:
 
 def _from_dict(cls: type, values: Mapping[str, Any]) -> Any:
     """Return a dataclass from JSON types; raise KeyError if a field is missing."""
-    if missing := _needed(cls) - values.keys():
+    return cls(**_arguments(cls, values, field_names(cls)))
+
+
+def _arguments(cls: type, values: Mapping[str, Any], needed: frozenset[str]) -> dict[str, Any]:
+    if missing := needed - values.keys():
         raise KeyError(f"{cls.__name__} without {', '.join(sorted(missing))}")
-    return cls(**{name: _frozen(value) for name, value in values.items()})
-
-
-@lru_cache(maxsize=1000)
-def _shared(cls: type, values: bytes) -> Any:
-    """Return a dataclass from JSON types as bytes; most jobs of an experiment have the same one."""
-    return _from_dict(cls, marshal.loads(values))
+    return {name: _frozen(value) for name, value in values.items()}
 
 
 @cache
-def _needed(cls: type) -> frozenset[str]:
+def field_names(cls: type) -> frozenset[str]:
+    """Return the names of the fields of a dataclass."""
     return frozenset(f.name for f in fields(cls))
 
 

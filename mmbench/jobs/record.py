@@ -5,16 +5,17 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field
 from functools import cache
-from typing import Any, get_type_hints
+from typing import Any, NotRequired, get_type_hints
 
-from pydantic import ValidationError, create_model
+from pydantic import TypeAdapter, ValidationError
+from typing_extensions import TypedDict
 
 from mmbench.datasets.card import first_fault
 from mmbench.errors import Status
 from mmbench.jobs.clock import timestamp
-from mmbench.jobs.job import Job
+from mmbench.jobs.job import Job, field_names
 from mmbench.jobs.seal import BadRecord, unseal
 
 #: Version of the record format. RECORD_SCHEMA is increased if older code would misread newer
@@ -105,7 +106,7 @@ class Record:
         for part, entries in NEEDED.items():
             if content.get("metrics") and (lacks := entries - set(content.get(part, {}))):
                 raise BadRecord(f"{part} without {min(lacks)!r}")
-        known = {f.name: content[f.name] for f in fields(cls) if f.name in content}
+        known = {name: content[name] for name in field_names(cls) if name in content}
         try:
             return cls(**{**known, "job": Job.from_dict(content["job"])})
         except (KeyError, TypeError, ValueError) as error:
@@ -124,11 +125,11 @@ class Record:
 
 @cache
 def _schema() -> Any:
-    """Return the pydantic model of a record; only the entries named in `needed` are required."""
+    """Return a validator of records; only the entries named in `needed` are required."""
 
     def part(types: Mapping[str, Any], needed: str = "") -> Any:
-        entries = {n: (kind, ... if n in needed.split() else None) for n, kind in types.items()}
-        return create_model("Part", **entries)  # type: ignore[call-overload]
+        entries = {n: k if n in needed.split() else NotRequired[k] for n, k in types.items()}
+        return TypedDict("Part", entries)  # type: ignore[operator]
 
     def each(names: str, kind: Any) -> dict[str, Any]:
         return dict.fromkeys(names.split(), kind)
@@ -151,7 +152,7 @@ def _schema() -> Any:
         "environment": part({**each("mmbench python platform cpu", str), **computer}),
     }
     needed = "key job status metrics cpu_seconds wall_seconds"
-    return part({**get_type_hints(Record), **parts}, needed)
+    return TypeAdapter(part({**get_type_hints(Record), **parts}, needed)).validator
 
 
 def new_record(job: Job, status: Status, reason: str = "", **content: Any) -> Content:
@@ -191,10 +192,10 @@ def parse(text: bytes, key: str) -> Content:
     if record.get("key") != key:
         raise BadRecord(f"holds the record {record.get('key')}")
     try:
-        if not text.isascii() or b"\\u" in text:
+        if not text.isascii() or (b"\\" in text and b"\\u" in text):
             # pydantic refuses JSON with bytes that are not Unicode, as in names of files
             text = json.dumps(record, ensure_ascii=False).encode("utf-8", "replace")
-        _schema().model_validate_json(text, strict=True)
+        _schema().validate_json(text, strict=True)
     except ValidationError as error:
         raise BadRecord(first_fault(error)) from None
     return record

@@ -61,7 +61,8 @@ def unseal(text: bytes, schema: int) -> dict[str, Any]:
 
 def _seals(text: bytes, seal: str, content: dict[str, Any]) -> Iterator[str]:
     """Yield the seal of a text, and its seal in the format of earlier versions."""
-    yield _sha256(text.replace(seal.encode(errors="replace"), b""))
+    head, _, tail = text.rpartition(f'"{seal}"'.encode(errors="replace"))
+    yield _sha256(head + b'""' + tail)
     yield _sha256(json.dumps(content, sort_keys=True).encode())
 
 
@@ -70,7 +71,9 @@ def _loads(text: bytes) -> Any:
 
     `json` reads integers that may be too long, and names of files that are not Unicode.
     """
-    if b"\\ud" in text or LONG_INTEGER in text.translate(DIGITS):
+    # the search for one byte is many times faster than the search for several
+    escaped = b"\\" in text and b"\\ud" in text
+    if escaped or LONG_INTEGER in text.translate(DIGITS):
         return json.loads(text, parse_int=_int)
     return from_json(text)
 

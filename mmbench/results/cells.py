@@ -151,7 +151,8 @@ def certificates(splits: Iterable[Row]) -> dict[str, Any]:
 
     tolerance = largest("gap_tolerance")
     above = None if tolerance is None else sum(gap > tolerance for gap in gaps)
-    limited = sum(fit.get("extra", {}).get("at_coefficient_limit", False) for fit in fits)
+    extras = [fit["extra"] for fit in fits if fit.get("extra")]
+    limited = sum(extra.get("at_coefficient_limit", False) for extra in extras)
     found = {
         "worst_violation": largest("worst_violation"),
         "worst_gap": max(gaps) if gaps else largest("worst_gap"),
