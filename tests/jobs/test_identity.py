@@ -22,7 +22,7 @@ from mmbench.config.read import config_of
 from mmbench.datasets import parse_steps
 from mmbench.jobs import identity
 from mmbench.jobs.store import RecordStore
-from mmbench.machines import SVM, machine_class
+from mmbench.machines import MACHINES, SVM, machine_class
 from mmbench.running.progress import Lines
 from mmbench.running.runner import run
 
@@ -57,6 +57,17 @@ def test_the_fingerprint_is_of_all_modules_behind_a_machine():
     assert not any("mmrm" in name or "tables" in name for name in modules)
     assert identity.fingerprint("svm") != identity.fingerprint("mmrm")
     assert identity.fingerprint("mamc") == identity.fingerprint("mamc_b")
+
+
+def test_fingerprints_of_machines_are_found_without_their_imports():
+    code = (
+        "from mmbench import machines; from mmbench.jobs.identity import fingerprint; import sys\n"
+    )
+    code += "print({n: fingerprint(n) for n in machines.MACHINES}, 'sklearn' in sys.modules)"
+    found = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    modules = {name: machine_class(name).__module__ for name in MACHINES}
+    known = {name: identity.module_fingerprint(module) for name, module in modules.items()}
+    assert found.stdout.strip() == f"{known} False"
 
 
 def test_a_plug_in_has_a_fingerprint_of_all_its_modules(tmp_path, monkeypatch):
