@@ -5,6 +5,7 @@ docs/commands.md has the exit codes. Each command imports its modules when it is
 """
 
 import errno
+import gc
 import os
 import warnings
 from contextlib import suppress
@@ -20,7 +21,7 @@ from mmbench.cli import EXIT_INTERRUPTED, INTERRUPTED
 from mmbench.commands.options import has_terminal
 from mmbench.commands.options import to_stderr as say
 from mmbench.errors import UserError, visible
-from mmbench.results.unpack import is_bundle
+from mmbench.results.unpack import is_bundle, results_folder
 
 EXIT_WRONG_INPUT = 2
 
@@ -134,10 +135,25 @@ SET = option(
     "Set a key, as in 'machines.svm.grid.C=[1,10]' or 'datasets[0].drop=[id]'; repeatable.",
     "--set",
 )
+
+
+def _before_reading(ctx: typer.Context, paths: list[Path]) -> list[Path]:
+    """Check the paths before the slow imports, and pause the garbage collection: a command that
+    only reads uses almost all its objects until it ends.
+    """
+    for path in paths:
+        if not is_bundle(path):
+            results_folder(path)
+    gc.disable()
+    ctx.call_on_close(gc.enable)
+    return paths
+
+
 #: Argument of the commands that read results of experiments or reference tables.
 TABLES = argument(
     "RESULTS",
     "Folders of results, or of experiments in them; bundles; reference/NAME comes with mmbench.",
+    callback=_before_reading,
 )
 OUTPUT = option("FILE", "Write to FILE.")
 MIX = flag("--mix", "Allow records of different settings in one table.")

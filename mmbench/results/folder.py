@@ -18,7 +18,6 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import yaml
 
-from mmbench import resources
 from mmbench.errors import UserError, converted
 from mmbench.jobs.disk import TEXT_BYTES, read_regular
 from mmbench.jobs.identity import identity
@@ -27,13 +26,12 @@ from mmbench.jobs.planned import Key, Plan, PlannedCell, grouped, key_of
 from mmbench.jobs.record import Record, plain
 from mmbench.jobs.seal import BadRecord
 from mmbench.jobs.store import CONFIG, PLAN, RecordStore
-from mmbench.reader.keys import no_file
 from mmbench.results.cells import finished, marked, rows_of
 from mmbench.results.columns import FRAMES, json_names, names, typed
 from mmbench.results.frames import Results
 from mmbench.results.pairwise import pair_frame
 from mmbench.results.splits import split_row
-from mmbench.results.unpack import is_bundle, unpacked
+from mmbench.results.unpack import is_bundle, results_folder, unpacked
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -475,13 +473,7 @@ def folders_in(path: Path) -> list[Path]:
 
     Raises UserError if `path` is not a folder, or contains neither experiments nor references.
     """
-    if is_bundle(path):
-        path = unpacked(path, BUNDLED)
-    if path.parts[:1] == (REFERENCE,) and not path.exists():
-        path = resources.REFERENCE.joinpath(*path.parts[1:])
-    if not path.is_dir():
-        a_file = f"{path}: is a file, not a results folder"
-        raise UserError(a_file if path.exists() else no_file(str(path), path, "folder"))
+    path = unpacked(path, BUNDLED) if is_bundle(path) else results_folder(path)
     for plan in (path / PLAN, *path.glob(f"*/{PLAN}")):
         if plan.is_file() and not (plan.parent / CONFIG).is_file():
             with suppress(UserError):  # `RecordStore` restores the configuration from the plan

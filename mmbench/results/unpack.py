@@ -1,4 +1,4 @@
-"""Unpack a bundle: a zip file with one folder per experiment (``mmbench export --bundle``).
+"""Find a folder of results. Unpack a bundle: a zip file with one folder per experiment.
 
 A bundle may come from a stranger: only files with known names, directly in a folder of an
 experiment, are unpacked, into a temporary folder; links and too large files are refused. Nothing is
@@ -17,7 +17,8 @@ from tempfile import TemporaryDirectory
 from typing import IO
 from zipfile import ZIP_DEFLATED, ZIP_STORED, BadZipFile, ZipFile, ZipInfo
 
-from mmbench.errors import converted
+from mmbench.errors import UserError, address_fault, converted
+from mmbench.resources import REFERENCE
 
 #: Maximum size of an unpacked file, of all unpacked files together, and of the list of files at the
 #: end of a zip file, in bytes.
@@ -36,6 +37,19 @@ BROKEN = (BadZipFile, ValueError, OSError, EOFError, zlib.error, NotImplementedE
 def is_bundle(path: str | Path) -> bool:
     """Return whether a path is a file with the suffix of a bundle."""
     return Path(path).suffix.lower() == ".zip" and Path(path).is_file()
+
+
+def results_folder(path: Path) -> Path:
+    """Return the folder of some results. If a path begins with "reference" and does not exist, it
+    is a folder of the package. Raises UserError if there is no such folder.
+    """
+    if path.parts[:1] == ("reference",) and not path.exists():
+        path = REFERENCE.joinpath(*path.parts[1:])
+    if not path.is_dir():
+        a_file = f"{path}: is a file, not a results folder"
+        no_folder = address_fault(str(path)) or f"{path}: no such folder"
+        raise UserError(a_file if path.exists() else no_folder)
+    return path
 
 
 def unpacked(path: Path, names: Collection[str]) -> Path:
