@@ -6,7 +6,6 @@ outcome as a finding. All other comparisons are undecided.
 
     python -m results.pages.verdict_text  # writes the page
     python -m results.pages.verdict_text --check  # exits with 1 if the page differs
-    python -m results.pages.verdict_text --from results/verdict  # renews the tables first
 """
 
 from __future__ import annotations
@@ -22,17 +21,16 @@ from typing import NamedTuple
 import numpy as np
 import pandas as pd
 
-from mmbench.commands.outputs import export
 from mmbench.jobs.planned import Key, grouped
 from mmbench.results.cells import METRIC, SELECTED, selected
-from mmbench.results.folder import CSV, read_reference, read_results
+from mmbench.results.folder import CSV, read_reference
 from mmbench.results.frames import KernelKey
 from mmbench.results.pairwise import dataset_gaps, ranks_of, sign_of, stability_of_ranks
 from mmbench.results.statistics import Posterior, Ranks, signed_rank_posterior
 from mmbench.tables import blocks as metrics
 from mmbench.tables.blocks import signed, statuses_text
 from mmbench.tables.build import laid_out
-from mmbench.tables.figures import draw_figure, title_of
+from mmbench.tables.figures import title_of
 from mmbench.tables.figures.machines import time_ratios
 from mmbench.tables.layouts.comparison import decimals_of, rope_of, stability_texts
 from mmbench.tables.names import caption_of
@@ -48,7 +46,6 @@ SURE = 0.95
 FASTER = 0.9
 EXPERIMENTS = ("verdict", "verdict_large")
 METRICS = (METRIC, "balanced_accuracy", "auc", "log_loss")
-FIGURES = ("critical_difference", "time_and_accuracy")
 
 
 class Against(NamedTuple):
@@ -245,15 +242,5 @@ def page(names: Sequence[str] = EXPERIMENTS) -> str:
     return re.sub(r"\n{3,}", "\n\n", text.strip()) + "\n"
 
 
-def renew(results: Path) -> None:
-    """Write the reference folder and the figures of a run."""
-    export(results, output=REFERENCE)
-    (found,) = read_results([results])
-    for name in FIGURES:
-        draw_figure(name, found, REFERENCE / found.name / f"{name}.svg")
-
-
 if __name__ == "__main__":
-    if sys.argv[1:2] == ["--from"]:
-        renew(Path(sys.argv[2]))
     sys.exit(write_or_check(PAGE, page(), sys.argv[1:]))
