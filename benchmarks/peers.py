@@ -5,10 +5,11 @@
         [--rows 500 2000 8000] [--repeats 3] [--seconds 60]
 
 kernel    SVM with an RBF kernel on the parity of digits (MNIST), halves of the alphabet (Letter)
-          and Banana, for two C and two gamma; SVC of scikit-learn, libsvm, SVC of Intel
-classes   the same on all classes of Letter and USPS, with predictions of 1 and 10,000 rows
-linear    SVM on 20, 200 and 2000 generated features and on documents with 38 of 20,000 words;
-          LinearSVC of scikit-learn (liblinear), skglm
+          and Banana, for three C and two gamma; SVC of scikit-learn, libsvm, SVC of Intel
+classes   the same on all classes of Letter and USPS and on 3, 10 and 100 generated classes, with
+          predictions of 1 and 10,000 rows
+linear    SVM on 20, 200 and 2000 generated features and on documents with 38 of 20,000 words,
+          the documents alone above 8000 rows; LinearSVC of scikit-learn (liblinear), skglm
 lda       LDA on ten times the rows with 500 generated features; LinearDiscriminantAnalysis of
           scikit-learn with the solver "lsqr"
 programs  the other machines on Heart, Pima and German, linear and RBF; their reference solvers
@@ -92,15 +93,17 @@ def cells(task, n):
     """Yield the problems of a task with n rows, and the names of their contenders."""
     cell = {"task": task, "machine": "svm", "n": n, "gamma": 0.0, "d": 0, "C": 1}
     if task == "kernel":
-        for (data, width), C, gamma in itertools.product(WIDTHS.items(), (1, 100), (1, 16)):
+        for (data, width), C, gamma in itertools.product(WIDTHS.items(), (0.1, 1, 100), (1, 16)):
             problem = {"data": data, "C": C, "gamma": gamma / width}
             yield cell | problem, ("mmbench", "SVC", "libsvm", "Intel")
     elif task == "classes":
-        for data, gamma in (("letter", 4.0), ("usps", 2.0**-7)):
+        generated = ((f"{count} classes", 0.05) for count in (3, 10, 100))
+        for data, gamma in (("letter", 4.0), ("usps", 2.0**-7), *generated):
             problem = {"data": data, "C": 10, "gamma": gamma}
             yield cell | problem, ("mmbench", "SVC", "Intel")
     elif task == "linear":
-        for d, C in itertools.product((20, 200, 2000, 20000), (0.01, 1)):
+        features = (20, 200, 2000, 20000) if n <= 8000 else (20000,)  # sparse rows alone
+        for d, C in itertools.product(features, (0.01, 1)):
             data = "documents" if d == 20000 else "generated"
             yield cell | {"data": data, "C": C, "d": d}, ("mmbench", "LinearSVC", "skglm")
     elif task == "lda":
@@ -165,6 +168,11 @@ def problem(cell, mirror):
         X = random.normal(size=(n, d)) / np.sqrt(d)
         y = np.where(X @ random.normal(size=d) + 0.5 * random.normal(size=n) > 0, 1, -1)
         return X, y, X
+    if name.endswith(" classes"):
+        count = int(name.split()[0])
+        y = np.resize(np.arange(count), n + 10000)
+        X = 1.5 * random.normal(size=(count, 20))[y] + random.normal(size=(len(y), 20))
+        return X[:n], y[:n], X[n:]
     data = loaded(name, mirror)
     X, y = np.asarray(data.X, dtype=float), np.unique(data.y, return_inverse=True)[1]
     X = X / np.abs(X).max() if name in ("mnist", "letter") else X

@@ -32,7 +32,12 @@ from mmbench.tables.blocks import signed, statuses_text
 from mmbench.tables.build import laid_out
 from mmbench.tables.figures import title_of
 from mmbench.tables.figures.machines import time_ratios
-from mmbench.tables.layouts.comparison import decimals_of, rope_of, stability_texts
+from mmbench.tables.layouts.comparison import (
+    decimals_of,
+    rope_of,
+    stability_texts,
+    worst_cases,
+)
 from mmbench.tables.names import caption_of
 from results.pages.reference_text import KERNELS, REFERENCE, listing, rendered, write_or_check
 
@@ -105,6 +110,12 @@ class Verdict:
         """File names and titles of the pictures beside the table."""
         files = sorted((REFERENCE / self.name).glob("*.svg"))
         return [(file.name, title_of(file.stem).rstrip(".")) for file in files]
+
+    @cached_property
+    def bounds(self) -> list[list[str]]:
+        """Rows of the table of the bounds on the accuracy of the worse class."""
+        rows = worst_cases(self.results).rows
+        return [[machine, KERNELS[kernel], *figures] for machine, kernel, *figures in rows]
 
     def machines(self, kernel: KernelKey) -> list[str]:
         """Return the machines that have results with a kernel, without the SVM."""

@@ -116,7 +116,7 @@ def comparison(results: Results) -> Table:
     )
     title = f"Comparison of the machines over data sets and splits: {label(metric)}"
     return compose(
-        results, title, [*grids, *_over_splits(results, metric), _worst_cases(results)], *notes
+        results, title, [*grids, *_over_splits(results, metric), worst_cases(results)], *notes
     )
 
 
@@ -164,7 +164,7 @@ def _questions(results: Results, metric: str, over_data_sets: bool) -> list[str]
     ]
 
 
-def _worst_cases(results: Results) -> Grid:
+def worst_cases(results: Results) -> Grid:
     """Return a table block of the bounds on the accuracy of the worse class: means over data sets,
     and the number of splits in which the accuracy on test rows is below the bound.
     """
