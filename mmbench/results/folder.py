@@ -194,10 +194,8 @@ def facts_of(
     code: dict[tuple[Any, str], dict[str, None]] = {}
     for row in done:
         if row.version is not None:
-            own = row.machine in foreign
-            name = plan.label(row.machine if own else row.estimator) + f" ({row.kernel})" * (
-                not own
-            )
+            name = plan.label(row.machine if ":" in row.estimator else row.estimator)
+            name += f" ({row.kernel})" * (row.machine not in foreign)
             code.setdefault((row.version, row.fingerprint), {})[name] = None
     known = [r for r in records if r.done and {"version", "fingerprint"} <= r.code.keys()]
     return {

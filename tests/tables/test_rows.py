@@ -510,6 +510,14 @@ def test_deviations_of_the_data_stand_in_the_notes_of_the_csv(results) -> None:
     assert "zeros are kept" in table(experiment.folder, fmt="csv")
 
 
+def test_the_code_of_a_classifier_with_a_kernel_has_the_heading_of_its_column(results) -> None:
+    experiment = results.experiment("own", labels={"svc": "SVC of scikit-learn"})
+    given = {"variant": "svc", "kernel": "rbf", "params": (("kernel", "rbf"),)}
+    job = experiment.job("pima", machine="sklearn.svm:SVC", **given)
+    experiment.add(job, code={"version": 1, "commit": None, "fingerprint": "scikit-learn 1.9"})
+    assert "SVC of scikit-learn (rbf) 1, scikit-learn 1.9." in table(experiment.folder)
+
+
 def test_a_tab_in_a_label_leaves_the_line_of_a_table_whole(results):
     experiment = results.experiment("mine", ["iris"], ["svm"], labels={"svm": "a\tb"})
     experiment.add(experiment.job("iris", "svm"))
