@@ -129,7 +129,8 @@ class Results:
     differences: dict[tuple[Key, Key, str], Any] = field(default_factory=dict, init=False)
     _tested: dict[str, tuple[NDArray, NDArray] | None] = field(default_factory=dict, init=False)
     _indices: dict[bytes, NDArray] = field(default_factory=dict, init=False)
-    _values: dict[tuple[str, str], float | str] = field(default_factory=dict, init=False)
+    #: Metrics by record and name; `replace` hands them on, since no result replaces its records.
+    _values: dict[tuple[str, str], float | str] = field(default_factory=dict, repr=False)
 
     @property
     def name(self) -> str:
@@ -476,7 +477,7 @@ class Results:
     def with_columns(self, machines: Sequence[str]) -> Results:
         """Return the same results with other columns in tables."""
         made = replace(self, order=lambda _: list(machines))
-        known = ["cells", "by_cell", "keys", "places", "_rows", "_values", "differences"]
+        known = ["cells", "by_cell", "keys", "places", "_rows", "differences"]
         known += ["by_machine", "_counted", "_tested", "_indices"]
         vars(made).update({name: vars(self)[name] for name in known if name in vars(self)})
         return made
