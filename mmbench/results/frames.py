@@ -272,10 +272,12 @@ class Results:
         )
 
     @cached_property
-    def pair_rows(self) -> dict[tuple[Key, Key], Row]:
-        """Rows of the frame ``pairs`` of a reference folder, by the two cells."""
+    def pair_rows(self) -> dict[tuple[Key, Key, str], Row]:
+        """Rows of the frame ``pairs`` of a reference folder, by the two cells and the metric."""
         rows = rows_of(self.stored_pairs) if self.stored_pairs is not None else ()
-        return {(key_at(row, row.machine_a), key_at(row, row.machine_b)): row for row in rows}
+        return {
+            (key_at(r, r.machine_a), key_at(r, r.machine_b), r.metric or METRIC): r for r in rows
+        }
 
     @cached_property
     def row_counts(self) -> dict[Key, NDArray]:

@@ -13,6 +13,7 @@ import numpy as np
 from mmbench.jobs.planned import Key
 from mmbench.results.cells import (
     BOUND,
+    CONFUSION,
     COUNTED,
     METRIC,
     MISSING,
@@ -180,8 +181,8 @@ def difference_of(
 
 
 def _difference(results: Results, first: Key, second: Key, metric: str) -> Difference | None:
-    row, sign = _pair_row(results, first, second)
-    if metric == METRIC and row is not None and row.difference is not None:
+    row, sign = _pair_row(results, first, second, metric)
+    if row is not None and row.difference is not None:
         stored = {name: getattr(row, column) for name, column in FIELDS.items()}
         stored["d"] *= sign
         stored["V_rows"] = math.nan if row.variance_rows is None else row.variance_rows
@@ -266,28 +267,33 @@ def counts_of(
     return {"rows": ours - theirs, "tested": tested, **q}
 
 
-def _pair_row(results: Results, first: Key, second: Key) -> tuple[Row, int]:
+def _pair_row(
+    results: Results, first: Key, second: Key, metric: str = METRIC
+) -> tuple[Row | None, int]:
     """Return the row of the frame ``pairs`` of a reference folder for two cells, or None; and -1 if
     its first machine is the second one here, else 1.
     """
-    row = results.pair_rows.get((first, second))
-    return (row, 1) if row is not None else (results.pair_rows.get((second, first)), -1)
+    row = results.pair_rows.get((first, second, metric))
+    return (row, 1) if row is not None else (results.pair_rows.get((second, first, metric)), -1)
 
 
 def pair_frame(results: Results) -> pd.DataFrame:
-    """Return the frame ``pairs``: the differences between all machines at each place."""
+    """Return the frame ``pairs``: the differences between all machines at each place, in the
+    accuracy and in the metrics of the results.
+    """
     import pandas as pd
 
+    metrics = [METRIC, *(m for m in results.metrics if m not in (METRIC, CONFUSION, *COUNTED))]
     found = []
-    for place in results.places:
+    for place, metric in itertools.product(results.places, metrics):
         keys = [place._replace(machine=m) for m in results.configured]
         keys = [key for key in keys if key in results.by_cell]
         for first, second in itertools.combinations(keys, 2):
-            own = difference_of(results, first, second)
-            counts = disagreements(results, first, second)
+            own = difference_of(results, first, second, metric)
+            counts = disagreements(results, first, second) if metric == METRIC else None
             if own is None and counts is None:
                 continue
-            machines = {"machine_a": first.machine, "machine_b": second.machine}
+            machines = {"machine_a": first.machine, "machine_b": second.machine, "metric": metric}
             row = {"experiment": results.name, **place._asdict(), **machines}
             if own is not None:
                 tested = {"se": own.se, "df": own.df, "test": str(own.how)}

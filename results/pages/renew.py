@@ -11,7 +11,7 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 
-from mmbench.commands.outputs import compare, comparison_text, export, figure, table
+from mmbench.commands.outputs import compare, comparison_text, export, figure
 from mmbench.resources import REFERENCE
 
 
@@ -21,8 +21,6 @@ def renew(results: Path) -> None:
     if folder.exists():
         print(f"{folder.name}: {comparison_text(compare(folder, results))}")
     print(export(results, output=REFERENCE))
-    for file in ("table.md", "table.tex"):  # signs need pairs, which are stored for the accuracy
-        table(folder, output=folder / file)
     for picture in sorted(folder.glob("*.svg")):
         name = folder.name if picture.stem == "figure" else picture.stem
         print(figure(name, results, picture))

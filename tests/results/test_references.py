@@ -27,7 +27,7 @@ def test_printed_tables_follow_from_the_frames(folder: Path) -> None:
 @pytest.mark.parametrize("frame", FRAMES)
 def test_stored_frames_have_the_declared_columns(frame: str) -> None:
     later = {"worst_class_accuracy_pct", "worst_case_accuracy_pct"}
-    optional = {"cells": {"size"}, "splits": later}.get(frame, set())
+    optional = {"cells": {"size"}, "splits": later, "pairs": {"metric"}}.get(frame, set())
     for path in REFERENCE.glob(f"*/{FILES[frame]}"):
         found = list(pd.read_csv(path, nrows=0))
         assert [name for name in names(frame) if name in found or name not in optional] == found
@@ -43,3 +43,13 @@ def test_facts_of_a_reference_are_those_of_its_configuration() -> None:
         facts = json.loads((folder / FACTS).read_text("utf-8"))
         assert facts["plan"]["name"] == folder.name
         assert facts["records"] >= facts["with_code"] >= facts["by_other_code"]
+
+
+def test_pairs_hold_the_differences_of_all_metrics_of_a_table() -> None:
+    results = read_reference(REFERENCE / "verdict")
+    pairs, cells = results.stored_pairs, results.cells.set_index(["key", "metric"]).measured
+    assert {*pairs.metric} == {"accuracy_pct", "balanced_accuracy", "auc", "log_loss"}
+    for (first, second, metric), row in results.pair_rows.items():
+        if row.n == 5:
+            gap = cells[first, metric] - cells[second, metric]
+            assert row.difference == pytest.approx(gap, abs=1e-9)
