@@ -2,7 +2,7 @@
 
     python benchmarks/peers.py --out benchmarks/results/peers.csv --mirror FOLDER
         [--tasks kernel classes linear lda programs search growth first] [--machines svm rmm]
-        [--rows 500 2000 8000] [--repeats 3] [--seconds 60]
+        [--data letter] [--rows 500 2000 8000] [--repeats 3] [--seconds 60]
 
 kernel    SVM with an RBF kernel on the parity of digits (MNIST), halves of the alphabet (Letter)
           and Banana, for three C and two gamma; SVC of scikit-learn, libsvm, SVC of Intel
@@ -449,6 +449,7 @@ def main():
     parser.add_argument("--out", type=Path)
     parser.add_argument("--tasks", nargs="*", choices=tasks, default=tasks)
     parser.add_argument("--machines", nargs="*", choices=MACHINES, default=MACHINES)
+    parser.add_argument("--data", nargs="*", help="only problems with these data")
     parser.add_argument("--rows", type=int, nargs="*", default=[500, 2000, 8000])
     parser.add_argument("--mirror")
     parser.add_argument("--repeats", type=int, default=3)
@@ -465,6 +466,8 @@ def main():
     options.out.parent.mkdir(exist_ok=True)
     for task, n in itertools.product(options.tasks, options.rows):
         for cell, names in cells(task, n):
+            if options.data and cell["data"] not in options.data:
+                continue
             names = [name for name in names if machine_of(cell, name) in options.machines]
             for row in compared(cell, names, options, before):
                 row = {name: text_of(value) for name, value in row.items()}
