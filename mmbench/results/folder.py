@@ -189,7 +189,12 @@ def facts_of(
     """Return the facts about a run, or about some of its splits. `records` may be empty."""
     rows = rows_of(splits)
     done = finished(rows)
-    texts = grouped((row.dataset, text) for row in rows for text in row.deviations or ())
+    ran = grouped((row.dataset, row.machine) for row in rows)
+    warned = grouped(((r.dataset, text), r.machine) for r in rows for text in r.deviations or ())
+    texts: dict[str, list[str]] = {}
+    for (name, text), machines in warned.items():  # warnings of some machines name them
+        own = [plan.label(m) for m in dict.fromkeys(machines)] if {*machines} < {*ran[name]} else []
+        texts.setdefault(name, []).append(": ".join(filter(None, [", ".join(own), text])))
     run = grouped(((r.mmbench, r.python, r.computer), r.pairs_at_a_time) for r in done)
     code: dict[tuple[Any, str], dict[str, None]] = {}
     for row in done:
@@ -200,7 +205,7 @@ def facts_of(
     known = [r for r in records if r.done and {"version", "fingerprint"} <= r.code.keys()]
     return {
         "sizes": _sizes(rows),
-        "deviations": {name: [*dict.fromkeys(found)] for name, found in texts.items()},
+        "deviations": texts,
         "computers": [[*names, sorted(set(pairs))] for names, pairs in run.items()],
         "code": [[version, text or "", [*machines]] for (version, text), machines in code.items()],
         "records": len(done),

@@ -518,6 +518,13 @@ def test_the_code_of_a_classifier_with_a_kernel_has_the_heading_of_its_column(re
     assert "SVC of scikit-learn (rbf) 1, scikit-learn 1.9." in table(experiment.folder)
 
 
+def test_a_warning_of_one_machine_names_it(results) -> None:
+    experiment = results.experiment("own")
+    for name, texts in (("svm", ["zeros are kept"]), ("rmm", ["zeros are kept", "a late fit"])):
+        experiment.add(experiment.job("pima", name), deviations=texts)
+    assert "[1] pima: zeros are kept\n- [2] pima: RMM: a late fit\n" in table(experiment.folder)
+
+
 def test_a_tab_in_a_label_leaves_the_line_of_a_table_whole(results):
     experiment = results.experiment("mine", ["iris"], ["svm"], labels={"svm": "a\tb"})
     experiment.add(experiment.job("iris", "svm"))
