@@ -95,6 +95,7 @@ def honest(name: str, seed: int, machines=(), most: int = 12) -> pd.DataFrame:
     """A table of an experiment on some data sets, machines and repeats, as a paper prints it."""
     random = np.random.default_rng(seed)
     frame = splits_of(name)
+    frame = frame[frame.machine != "svc"]  # the SVM once more, which the audit rightly reports
     for column in ("dataset", "machine", "repeat"):
         names = frame[column].unique()
         least = {"dataset": most, "machine": 7, "repeat": max(3, int(0.6 * len(names)))}[column]
