@@ -59,6 +59,9 @@ from mmbench.machines.kernel_pca import ROWS_PER_FEATURE, gram_by_features
 from mmbench.memory import TrainingSize
 from mmbench.solvers.ridge import FeatureGram, Gram, scaled, solve_path, solve_weights
 
+#: Relative residual of the linear systems, in units of the tolerance.
+RESIDUAL = 1e-4
+
 
 class KLDA(WeightedClassifier):
     """Regularised kernel Fisher discriminant, one-vs-one.
@@ -90,6 +93,7 @@ class KLDA(WeightedClassifier):
     search_space: ClassVar[SearchSpace] = WeightedClassifier.search_space.extended(
         {"eta": ("eta", tuple(10.0**k for k in range(-6, 2)))},
         prefer={"eta": "large", **WeightedClassifier.search_space.prefer},
+        tol=1e-3,
         single_precision=False,  # a ridge of 1e-6 is below the rounding errors of float32
     )
 
@@ -158,10 +162,10 @@ class KLDA(WeightedClassifier):
             # the constant feature has no influence, since each class has the same mean of it; the
             # first equation of the printed system gives the coefficients of the rows
             route, mapped = "Cholesky in features", rows.root[:, None] * mapped
-            image = mapped @ _solve_by_least_squares(rows, mapped, ridges)
+            image = mapped @ _solve_by_least_squares(rows, mapped, ridges, self.tol)
             coef = (delta[:, None] - rows.centred(image)) / ridges
         else:
-            coef = _solve_by_least_squares(rows, features, ridges)
+            coef = _solve_by_least_squares(rows, features, ridges, self.tol)
         models = _certified(rows, ridges, coef, self.bias, errors, features)
         seconds = (time.perf_counter() - started) / len(etas)
         for model in models:
@@ -220,7 +224,7 @@ def _features_of_degree_one(problem: BinaryProblem) -> NDArray | None:
     )
 
 
-def _solve_by_least_squares(rows: _Rows, features: Any, etas: NDArray) -> NDArray:
+def _solve_by_least_squares(rows: _Rows, features: Any, etas: NDArray, tol: float) -> NDArray:
     """Return the weights w if features are given, else the coefficients a, for each value of eta.
 
     Let w be the weights of the least squares SVM, and ``c = 2 n+ n- / n``. The Sherman-Morrison
@@ -231,7 +235,7 @@ def _solve_by_least_squares(rows: _Rows, features: Any, etas: NDArray) -> NDArra
     half = rows.totals[0] * rows.totals[1] / sum(rows.totals)
     if features is None:
         # the dual variables a of the least squares SVM have ``w'(m+ - m-) = 2 - eta delta'a``
-        a = solve_path(rows.gram, y, costs, border=rows.root).a
+        a = solve_path(rows.gram, y, costs, border=rows.root, residual=RESIDUAL * tol).a
         return a / (half * etas * (rows.delta @ a))
     w, _ = solve_weights(features, y, costs, rows.root)
     return w / (half * (2.0 - (features.T @ rows.delta) @ w))

@@ -4,8 +4,10 @@ K = F F' is a Gram matrix of n rows with d features.
 
     function                   when                                        cost per C
     solve_path                 Cholesky factor of G + I/C                  n^3 / 3
-    solve_path                 n >= SINGLE_ROWS: factors in float32 for    n^3 / 3 in float32
-                               several C, conjugate gradients              and products with G
+    solve_path                 n >= SINGLE_ROWS, small C: one Krylov       at most n / 50 products
+                               space for all of them                       with G for a next C
+    solve_path                 n >= SINGLE_ROWS, large C: factors in       n^3 / 3 in float32
+                               float32 and conjugate gradients             and products with G
     solve_path                 G = K K', 1/C below its rounding errors:    n^2
                                eigenvectors of K
     solve_path, solve_weights  few features: Cholesky factor of order d    d^3 / 3 + n d
@@ -18,13 +20,24 @@ ones) and R = diag(r), the system is ``[[RGR + I/C, r], [r', 0]] [a; b] = [Ry; 0
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.linalg import LinAlgError, cho_factor, cho_solve, eigh, lapack, lstsq, qr
+from scipy.linalg import (
+    LinAlgError,
+    blas,
+    cho_factor,
+    cho_solve,
+    eigh,
+    lapack,
+    lstsq,
+    qr,
+    solveh_banded,
+)
 from scipy.sparse.linalg import LinearOperator, cg
 
 from mmbench.allowance import check_time
@@ -37,16 +50,22 @@ FULL_RANK = 1e-300
 #: Relative residual at which conjugate gradients end, and maximum number of their products.
 RESIDUAL, MOST_PRODUCTS = 1e-10, 5000
 
-#: With at least SINGLE_ROWS rows, conjugate gradients solve the systems with a Gram matrix. Their
-#: preconditioner is a Cholesky factor in float32 for the largest remaining C: for eight values of C
-#: and 4000 rows, 0.44 of the CPU time of a factor in float64 for each C (`benchmarks/routes.py`,
-#: "ridge path").
+#: With at least SINGLE_ROWS rows, the systems with a Gram matrix are solved by products with it:
+#: for small C in one Krylov space, and for the others by conjugate gradients whose preconditioner
+#: is a Cholesky factor in float32 for the largest remaining C (`benchmarks/routes.py`, "ridge
+#: path", compares them with a factor in float64 for each C).
 SINGLE_ROWS = 1500
 
-#: Conjugate gradients end if the norm of the preconditioned residual is at most ERROR times the
-#: first one. The ``n / ROWS_PER_STEP`` steps that are tried for each C take about as long as a
-#: factor of its own. After FIRST_STEPS steps, the remaining number of steps is extrapolated.
-ERROR, ROWS_PER_STEP, FIRST_STEPS = 1e-11, 150, 6
+#: Conjugate gradients end if the norm of the preconditioned residual is at most SHARE of the
+#: residual that is asked for, times the first one. The ``n / ROWS_PER_STEP`` steps that are tried
+#: for each C take about as long as a factor of its own. After FIRST_STEPS steps, the remaining
+#: number of steps is extrapolated.
+SHARE, ROWS_PER_STEP, FIRST_STEPS = 0.1, 150, 6
+
+#: A Krylov space grows for the next larger C by ``n / ROWS_PER_PRODUCT`` products at most, which
+#: take about as long as a factor in float32 and the conjugate gradients with it. After a quarter of
+#: them, their number is extrapolated. The space has at most MOST_DIRECTIONS directions.
+ROWS_PER_PRODUCT, MOST_DIRECTIONS = 50, 400
 
 
 @dataclass(frozen=True)
@@ -117,6 +136,7 @@ def solve_path(
     costs: Sequence[float],
     squared: bool = False,
     border: NDArray | None = None,
+    residual: float = RESIDUAL,
 ) -> Solutions:
     """Solve the system ``[[G + I/C, 1], [1', 0]] [a; b] = [y; 0]`` for every C.
 
@@ -133,10 +153,12 @@ def solve_path(
         Whether G is ``K K'`` in place of K.
     border : ndarray of shape (n_samples,), optional
         Vector r that replaces the vector of ones in the system; see the module's docstring.
+    residual : float, optional
+        Largest relative residual of solutions by products with the Gram matrix.
     """
     border = np.ones(len(y)) if border is None else border
     if not squared and len(y) >= SINGLE_ROWS:
-        return _by_shared_factors(np.asarray(gram), y, costs, border)
+        return _by_products_with_gram(np.asarray(gram), y, costs, border, residual)
     if not squared:
         found = [_by_dual(np.asarray(gram), y, C, border) for C in costs]
         a = np.column_stack([one for one, _ in found])
@@ -290,34 +312,96 @@ def _by_dual(gram: NDArray, y: NDArray, C: float, border: NDArray) -> tuple[NDAr
     return a, b
 
 
-def _by_shared_factors(
-    gram: NDArray, y: NDArray, costs: Sequence[float], border: NDArray
+def _by_products_with_gram(
+    gram: NDArray, y: NDArray, costs: Sequence[float], border: NDArray, residual: float
 ) -> Solutions:
-    """Return the solutions for all C from few Cholesky factors in float32.
+    """Return the solutions for all C from a Krylov space and few Cholesky factors in float32.
 
     A factor for one C is the preconditioner for each smaller C whose conjugate gradients converge.
     If they don't converge for the C of the factor, this C is solved by `_by_dual`.
     """
-    ridges, a, b = 1 / np.array(costs), np.zeros((len(y), len(costs))), np.zeros(len(costs))
+    ridges = 1 / np.array(costs)
     least = np.finfo(np.float32).eps * float(np.trace(gram))
+
+    def biases(a: NDArray, own: NDArray) -> tuple[NDArray, NDArray]:
+        """Return the biases for the ridges `own`, and whether the residuals are small."""
+        errors = y[:, None] - gram @ a
+        b = border @ errors / (border @ border)
+        errors -= np.outer(border, b) + own * a
+        target = y - border * (border @ y / (border @ border))
+        return b, np.linalg.norm(errors, axis=0) <= residual * np.linalg.norm(target)
+
+    a, found = _by_lanczos(gram, y, ridges, border, residual / 2)
+    b, accurate = biases(a, ridges)
     left = np.argsort(ridges, kind="stable")
+    left = left[~(found & accurate)[left]]
     while len(left):
-        ridge = max(ridges[left[0]], least)
-        a[:, left], solved = _conjugate_gradients(gram, y, ridges[left], border, ridge)
-        b[left] = border @ (y[:, None] - gram @ a[:, left]) / (border @ border)
+        ridge, own = max(ridges[left[0]], least), ridges[left]
+        a[:, left], found = _conjugate_gradients(gram, y, own, border, ridge, SHARE * residual)
+        b[left], accurate = biases(a[:, left], own)
+        solved = found & accurate
         for k in left[~solved & (ridges[left] <= ridge)]:
             a[:, k], b[k] = _by_dual(gram, y, costs[k], border)
         left = left[~solved & (ridges[left] > ridge)]
     return Solutions(a, a, b)
 
 
+def _by_lanczos(
+    gram: NDArray, y: NDArray, ridges: NDArray, border: NDArray, error: float
+) -> tuple[NDArray, NDArray]:
+    """Solve the systems of `_conjugate_gradients` for the largest ridges in one Krylov space.
+
+    Returns the solutions a, and whether each of them has a relative residual of at most `error`. In
+    the orthonormal basis of Lanczos, ``H G H`` is a tridiagonal matrix T, and the residual for the
+    ridge R is the last entry of ``(T + R I)^-1 e_1`` times the next entry beside the diagonal.
+    """
+    n, most = len(y), min(len(y), MOST_DIRECTIONS)
+    a, solved = np.zeros((n, len(ridges))), np.zeros(len(ridges), dtype=bool)
+    basis, bands, unit = np.empty((most + 1, n)), np.zeros((2, most + 1)), np.eye(1, most)[0]
+    root = border / np.linalg.norm(border)
+    basis[0] = y - root * (root @ y)
+    length = float(np.linalg.norm(basis[0]))
+    basis[0] /= length
+    left, since, patience = np.argsort(-ridges).tolist(), 0, n / ROWS_PER_PRODUCT
+    # a product with one half of the symmetric matrix takes half the time
+    half, scale = np.asfortranarray(gram.T, dtype=float), float(np.trace(gram)) / n or 1.0
+    for size in range(1, most + 1):
+        check_time(float(n) ** 2)
+        known, ahead = basis[:size], blas.dsymv(1 / scale, half, basis[size - 1], lower=1)
+        ahead -= root * (root @ ahead)
+        bands[1, size - 1] = known[-1] @ ahead
+        for _ in range(2):  # the second pass removes rounding errors of the first
+            ahead -= (known @ ahead) @ known
+        beside = bands[0, size] = np.linalg.norm(ahead)
+        while left and size > 1:  # LAPACK refuses a matrix of order 1 here
+            ridge = ridges[left[0]]
+            shifted = bands[:, :size] + np.array([[0.0], [ridge / scale]])
+            try:
+                share = solveh_banded(shifted, unit[:size], check_finite=False)
+            except LinAlgError:  # the ridge is below rounding errors
+                return a, solved
+            now = beside * abs(share[-1])
+            if not now <= error:
+                break
+            a[:, left[0]], since = length / scale * (share @ known), size
+            solved[left.pop(0)] = True
+        tried = size - since
+        if not left or tried >= patience:
+            break
+        if tried >= patience / 4 and size * math.log(error) < (since + patience) * math.log(now):
+            break
+        basis[size] = ahead / (beside or 1.0)
+    return a, solved
+
+
 def _conjugate_gradients(
-    gram: NDArray, y: NDArray, ridges: NDArray, border: NDArray, ridge: float
+    gram: NDArray, y: NDArray, ridges: NDArray, border: NDArray, ridge: float, error: float
 ) -> tuple[NDArray, NDArray]:
     """Solve ``(H G H + R I) a = H y`` for all R in `ridges`; ``H = I - rr'/r'r``, r is the border.
 
     The preconditioner is a Cholesky factor of ``G + ridge I`` in float32. Returns the solutions a
-    with ``r'a = 0``, and whether each of them has converged.
+    with ``r'a = 0``, and whether the preconditioned residual of each of them is at most `error`
+    times the first one.
     """
     n, size = len(y), border @ border
     a, solved = np.zeros((n, len(ridges))), np.zeros(len(ridges), dtype=bool)
@@ -354,17 +438,16 @@ def _conjugate_gradients(
         solution -= np.outer(from_border, border @ solution / share)
         last, length = length, np.einsum("ij,ij->j", residual, solution)
         first = first if step else length
-        ended = length <= ERROR**2 * first
+        ended = length <= error**2 * first
         solved[left[ended]] = True
-        promising = (step < FIRST_STEPS) | (length <= first * ERROR ** (2 * step / most))
+        promising = (step < FIRST_STEPS) | (length <= first * error ** (2 * step / most))
         kept = ~ended & promising
         if not kept.any():
             break
         ahead = solution + (length / last if step else 0.0) * ahead
         left, ahead, residual = left[kept], ahead[:, kept], residual[:, kept]
         length, first = length[kept], first[kept]
-    errors = target - centred(gram @ a) - ridges * a
-    return a, solved & (np.linalg.norm(errors, axis=0) <= RESIDUAL * np.linalg.norm(target))
+    return a, solved
 
 
 def ridge_inverse(matrix: NDArray, ridge: float) -> Callable[[NDArray], NDArray]:
