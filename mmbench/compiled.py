@@ -72,15 +72,15 @@ def _temporary() -> str:
 #: Fast-math flags of LLVM: infinity is allowed, NaN not, since a Gram matrix with NaN is refused.
 FLAGS = {"nnan", "nsz", "contract", "reassoc"}
 
-compiled: Callable[..., Any]
-compiled_inside: Callable[..., Any]
-
 CACHE = _prepare()
 try:
     from numba import njit
 
-    #: Decorator that compiles a function.
-    compiled = partial(njit, nogil=True, cache=CACHE, error_model="numpy", fastmath=FLAGS)
+    def compiled(plain: Callable | None = None, **options: bool) -> Callable[..., Any]:
+        """Return a decorator that compiles a function."""
+        fixed: dict[str, Any] = {"nogil": True, "cache": CACHE, "error_model": "numpy"}
+        return njit(**fixed, fastmath=FLAGS, **options)
+
     #: For functions that only compiled functions call; a call from Python would end the process.
     compiled_inside = partial(compiled, no_cpython_wrapper=True, no_cfunc_wrapper=True)
 except ImportError:
@@ -90,10 +90,13 @@ except ImportError:
         stacklevel=2,
     )
 
-    def compiled(**_: bool) -> Callable[[Callable], Callable]:
-        """Return a decorator for interpreted functions, which divide by zero without a warning."""
-        return lambda function: wraps(function)(np.errstate(all="ignore")(function))
+    def compiled(plain: Callable | None = None, **_: bool) -> Callable[..., Any]:
+        """Return a decorator for interpreted functions, which divide by zero without a warning.
 
-    def compiled_inside() -> Callable[[Callable], Callable]:
+        A function of NumPy, `plain`, replaces a function whose loops would be slow.
+        """
+        return lambda function: plain or wraps(function)(np.errstate(all="ignore")(function))
+
+    def compiled_inside(plain: Callable | None = None) -> Callable[..., Any]:
         """Return a decorator that changes nothing: the calling function ignores warnings."""
-        return lambda function: function
+        return lambda function: plain or function

@@ -302,7 +302,13 @@ class LazyGram:
         return self.slots[rows]
 
 
-@compiled_inside()
+def _gaussian_block_numpy(z, columns, gamma, start, row):
+    """Do the same without Numba."""
+    part = columns[:, start : start + READ_COLUMNS] - z[:, None]
+    row[start : start + READ_COLUMNS] = np.exp(-gamma * np.einsum("ij,ij->j", part, part))
+
+
+@compiled_inside(_gaussian_block_numpy)
 def _gaussian_block(z, columns, gamma, start, row):
     """Compute the ``rbf`` kernel values between z and a block of columns, as part of `row`.
 
@@ -559,7 +565,12 @@ class _RowStore:
         return oldest
 
 
-@compiled()
+def _accumulate_numpy(values, rows, coefficients, out):
+    """Do the same without Numba."""
+    out += coefficients @ values[rows]
+
+
+@compiled(_accumulate_numpy)
 def accumulate(values, rows, coefficients, out):
     """Add a linear combination of matrix rows to `out` in float64, four rows at a time."""
     whole = rows.shape[0] // 4 * 4

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from mmbench.kernels import Kernel
+from mmbench.kernels import Kernel, matrix
 from mmbench.kernels.matrix import KernelMatrix, KernelRows, LazyGram
 
 KERNELS = [Kernel("linear"), Kernel("poly", degree=3), Kernel("rbf", gamma=0.1)]
@@ -176,3 +176,17 @@ def test_rows_of_a_lazy_matrix_are_computed_once_and_exactly(gamma):
     np.testing.assert_allclose(
         gram.part(np.array([1, 5])), exact[np.ix_([1, 5], [1, 5])], 1e-13, 1e-300
     )
+
+
+def test_functions_for_python_without_numba_compute_the_same():
+    rng = np.random.default_rng(0)
+    X, columns, rows = rng.normal(size=(3, 4)), rng.normal(size=(4, 700)), np.array([2, 0, 1])
+    compiled_values, values, sums = np.empty((3, 700)), np.empty((3, 700)), np.zeros((2, 700))
+    matrix.gaussian_values(X, columns, 0.5, compiled_values)
+    for x, row in zip(X, values, strict=True):
+        for start in (0, matrix.READ_COLUMNS):
+            matrix._gaussian_block_numpy(x, columns, 0.5, start, row)
+    for function, out in zip((matrix.accumulate, matrix._accumulate_numpy), sums, strict=True):
+        function(values, rows, np.array([1.0, -2.0, 0.5]), out)
+    np.testing.assert_allclose(values, compiled_values, rtol=1e-14)
+    np.testing.assert_allclose(*sums, atol=1e-15)

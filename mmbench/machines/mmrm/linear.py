@@ -67,7 +67,7 @@ def solve_linear(
 
 def _solved(program: LinearProgram, tol: float, solver: str) -> CertifiedSolution:
     """Solve program (28), which must be bounded, in the features of `program`."""
-    if len(program.y) >= LEAST_ROWS and solver in ("auto", "interior"):
+    if solver == "interior" or (solver == "auto" and len(program.y) >= LEAST_ROWS):
         found = solve_in_features(program, tol)
         if found is not None and (found.status is Status.OPTIMAL or time_is_up()):
             return found

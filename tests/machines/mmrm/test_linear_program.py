@@ -43,6 +43,14 @@ def test_an_interior_point_and_its_vertex_are_the_optimum(kind, C):
     assert (found.route == "features") or kind == "repeated"
 
 
+def test_the_interior_point_is_asked_for_by_name_with_few_rows_too():
+    given = program("mixed", 10.0)
+    few = LinearProgram(given.Z[330:480], given.y[330:480], given.cost[330:480])
+    found = solve_linear(few, solver="interior")
+    assert (found.status, found.route) == (Status.OPTIMAL, "features")
+    assert found.value == pytest.approx(solve_linear(few).value, rel=1e-6)
+
+
 @pytest.mark.parametrize("n", [150, 300])
 @pytest.mark.parametrize("make", [np.asarray, csr_array])
 @pytest.mark.parametrize("value", [0.1, -0.2345, 128418.47, 2e-8])
