@@ -29,6 +29,7 @@ extensions = [
     "myst_parser",
     "sphinx_gallery.gen_gallery",
     "beside",
+    "browser",
     "cards",
     "columns",
     "commands",

