@@ -36,7 +36,7 @@ from functools import partial
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.linalg import LinAlgError, solve_triangular
+from scipy.linalg import LinAlgError, blas
 
 from mmbench.allowance import time_is_up
 from mmbench.compiled import compiled, compiled_inside
@@ -191,8 +191,9 @@ def _series(
     Returns u and the number of variables that reached a knot; raises LinAlgError if `square`, the
     Gram matrix plus ``ridge * I``, is not positive definite.
     """
-    factor = np.linalg.cholesky(square)
-    lower = partial(solve_triangular, factor, lower=True, check_finite=False)
+    # BLAS takes the transpose without a copy, as an upper triangle in column-major order
+    upper = np.linalg.cholesky(square).T
+    lower = partial(blas.dtrsv, upper, trans=1)
     free, fixed = np.ones(len(u)), np.ones(len(u))
     # the rows of `removed` are orthonormal, and `ahead` is orthogonal to all of them. The first row
     # keeps the sum of u constant, and each later row keeps one dual variable at a knot.
@@ -201,7 +202,7 @@ def _series(
         removed[met] = _projected(removed[:met], lower(fixed))
         removed[met] /= np.linalg.norm(removed[met])
         ahead = _projected(removed[: met + 1], lower(gradient))
-        direction = -free * lower(ahead, trans="T")
+        direction = -free * blas.dtrsv(upper, ahead)
         change = square @ direction - ridge * direction
         curvature, descent = float(direction @ change), -float(direction @ gradient)
         knots, moving = np.where(direction > 0, high, low), direction != 0
