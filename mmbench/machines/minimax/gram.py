@@ -9,8 +9,8 @@ an SVM with the kernel matrix ``s F S^-1 F'`` and multipliers u, on a working se
 largest margin violations. Then ``v = w + s S^-1 F'(u - g)``, and w is optimal if v = w. One
 Cholesky factor gives all products with S^-1 (`GramSpread`). With the step size s, the harmonic mean
 of ``2 sx`` and ``2 sy``, oscillations do not grow. On multiples of w, sx + sy is linear and its
-approximation quadratic; therefore a line search over the multiples of v ends each iteration. Bounds
-are computed from K alone.
+approximation quadratic: the logarithm of sx + sy converges linearly, and a secant step chooses the
+multiple of v with which the next iteration begins. Bounds are computed from K alone.
 """
 
 from collections.abc import Sequence
@@ -48,6 +48,10 @@ STEPS_PER_ROW = 200
 DIAGONAL_SHIFT = {np.float32: 1e-6, np.float64: 1e-13}
 
 MAX_ROUNDS = 200
+
+#: The rate of the secant steps is at most MOST_RATE, and is computed if ``log(sx + sy)`` changes by
+#: more than LEAST_CHANGE between two iterations; smaller changes are within the SVM's tolerance.
+MOST_RATE, LEAST_CHANGE = 0.7, 1e-3
 
 #: The iteration ends if the relative gap is not halved in STALLED_ROUNDS iterations, because of
 #: rounding errors with a small ridge or a large C. Diagonal coordinates then take less time.
@@ -130,6 +134,8 @@ class _Iteration:
         self.tol = max(MARGIN_TOLERANCE, MARGIN_TOLERANCE_FACTOR * tol**2)
         self.c, self.decision = c, spread.gram @ c
         self.u = np.zeros(len(self.y))
+        self.rate: float | None = None
+        self.sizes: tuple[float, float] | None = None
         self.working = self._first_rows() if working is None else working
         self._start()
 
@@ -155,7 +161,7 @@ class _Iteration:
         self._start()
 
     def _start(self) -> None:
-        self.rounds = 0
+        self.rounds, self.sizes = 0, None
         self.spreads = self.spread.spreads(self.c, self.decision)
         self.best_c, self.best_line = self.c, self._along(self.spreads, self.decision)
         self.best = self.best_line.trivial_solution()
@@ -177,14 +183,31 @@ class _Iteration:
         c = self.c + scale * spread.solution(self.residual + step, half)
         decision = spread.gram @ c
         self.rounds += 1
-        line = self._along(spread.spreads(c, decision), decision)
-        factor = float(line.tuned(np.ones(1))[0][0])
+        factor = self._factor(spread.spreads(c, decision), decision)
         if factor > 0:
             c, decision = factor * c, factor * decision
         self._add_violated(decision, u)
         self.c, self.decision, self.u = c, decision, y * balanced(y * u, y, self.C)
         self.spreads = spread.spreads(c, decision)
         self._update_best()
+
+    def _factor(self, spreads: NDArray, decision: NDArray) -> float:
+        """Return the multiple of v with which the next iteration begins, for the `spreads` of v.
+
+        The next iteration is expected to keep ``log(sx + sy)`` of this multiple, by a secant step:
+        the logarithm at v is nearly linear in the logarithm at w. Until the rate is known, the
+        multiple is optimal for the M4.
+        """
+        if not (spreads > 0).all():
+            return 0.0
+        before, after = np.log(self.spreads.sum()), np.log(spreads.sum())
+        if self.sizes is not None and abs(before - self.sizes[0]) > LEAST_CHANGE:
+            rate = (after - self.sizes[1]) / (before - self.sizes[0])
+            self.rate = min(max(rate, 0.0), MOST_RATE)
+        self.sizes = before, after
+        if self.rate is None:
+            return float(self._along(spreads, decision).tuned(np.ones(1))[0][0])
+        return float(np.exp((after - before) * self.rate / (1.0 - self.rate)))
 
     def _along(self, spreads: NDArray, decision: NDArray) -> MarginProblem:
         return along(decision, self.y, spreads, self.C)

@@ -106,8 +106,9 @@ class M4(WeightedClassifier, SpreadMachine):
         tol=1e-3,
     )
     version: ClassVar[int] = 9
-    #: 4: a coarser tolerance in a grid search, which may select other parameters in a near tie.
-    kernel_versions: ClassVar[Mapping[str, int]] = {"rbf": 4, "poly": 4}
+    #: 4, 5: a coarser tolerance in a grid search and secant steps on the kernel matrix, which may
+    #: select other parameters in a near tie.
+    kernel_versions: ClassVar[Mapping[str, int]] = {"rbf": 5, "poly": 5}
 
     C: float | None = parameter(
         None, Param(low=0, open_low=True, high=LARGEST_PENALTY, optional=True), "Penalty on slack."
