@@ -15,7 +15,7 @@ multiple of this w, and both use one solver.
     Fit.route              condition                             cost per eta: n rows, d features
     Cholesky in features   linear or poly of degree 1, two rows  d^3 + n d
                            per feature
-    Cholesky               otherwise                             n^3 / 3, less from 1500 rows on
+    Cholesky               otherwise                             n^3 / 3, less from 900 rows on
                                                                  (`mmbench.solvers.ridge`)
     printed system         solver="reference"                    n^3
     equal means            the class means are equal: w = 0
@@ -58,9 +58,6 @@ from mmbench.machines.base.threshold import optimal_bias
 from mmbench.machines.kernel_pca import ROWS_PER_FEATURE, gram_by_features
 from mmbench.memory import TrainingSize
 from mmbench.solvers.ridge import FeatureGram, Gram, scaled, solve_path, solve_weights
-
-#: Relative residual of the linear systems, in units of the tolerance.
-RESIDUAL = 1e-4
 
 
 class KLDA(WeightedClassifier):
@@ -235,7 +232,7 @@ def _solve_by_least_squares(rows: _Rows, features: Any, etas: NDArray, tol: floa
     half = rows.totals[0] * rows.totals[1] / sum(rows.totals)
     if features is None:
         # the dual variables a of the least squares SVM have ``w'(m+ - m-) = 2 - eta delta'a``
-        a = solve_path(rows.gram, y, costs, border=rows.root, residual=RESIDUAL * tol).a
+        a = solve_path(rows.gram, y, costs, border=rows.root, tol=tol).a
         return a / (half * etas * (rows.delta @ a))
     w, _ = solve_weights(features, y, costs, rows.root)
     return w / (half * (2.0 - (features.T @ rows.delta) @ w))

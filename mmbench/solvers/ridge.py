@@ -50,11 +50,14 @@ FULL_RANK = 1e-300
 #: Relative residual at which conjugate gradients end, and maximum number of their products.
 RESIDUAL, MOST_PRODUCTS = 1e-10, 5000
 
+#: Largest relative residual of `solve_path` by products with the Gram matrix, in units of `tol`.
+RESIDUAL_FACTOR = 1e-4
+
 #: With at least SINGLE_ROWS rows, the systems with a Gram matrix are solved by products with it:
 #: for small C in one Krylov space, and for the others by conjugate gradients whose preconditioner
 #: is a Cholesky factor in float32 for the largest remaining C (`benchmarks/routes.py`, "ridge
 #: path", compares them with a factor in float64 for each C).
-SINGLE_ROWS = 1500
+SINGLE_ROWS = 900
 
 #: Conjugate gradients end if the norm of the preconditioned residual is at most SHARE of the
 #: residual that is asked for, times the first one. The ``n / ROWS_PER_STEP`` steps that are tried
@@ -136,7 +139,7 @@ def solve_path(
     costs: Sequence[float],
     squared: bool = False,
     border: NDArray | None = None,
-    residual: float = RESIDUAL,
+    tol: float = 1e-6,
 ) -> Solutions:
     """Solve the system ``[[G + I/C, 1], [1', 0]] [a; b] = [y; 0]`` for every C.
 
@@ -153,12 +156,13 @@ def solve_path(
         Whether G is ``K K'`` in place of K.
     border : ndarray of shape (n_samples,), optional
         Vector r that replaces the vector of ones in the system; see the module's docstring.
-    residual : float, optional
-        Largest relative residual of solutions by products with the Gram matrix.
+    tol : float, default=1e-6
+        Tolerance of the machine. Solutions by products with the Gram matrix have relative residuals
+        of at most RESIDUAL_FACTOR times `tol`.
     """
     border = np.ones(len(y)) if border is None else border
     if not squared and len(y) >= SINGLE_ROWS:
-        return _by_products_with_gram(np.asarray(gram), y, costs, border, residual)
+        return _by_products_with_gram(np.asarray(gram), y, costs, border, RESIDUAL_FACTOR * tol)
     if not squared:
         found = [_by_dual(np.asarray(gram), y, C, border) for C in costs]
         a = np.column_stack([one for one, _ in found])
