@@ -6,8 +6,10 @@ import gc
 import os
 import subprocess
 import sys
+from collections import defaultdict
 from collections.abc import Iterator
 from functools import cache, partial
+from itertools import combinations
 from pathlib import Path
 
 import pandas as pd
@@ -62,6 +64,34 @@ def pytest_collection() -> Iterator[object]:
     gc.freeze()
     gc.enable()
     return result
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Mark cases as slow that combine only what other cases of their test have in pairs.
+
+    Of a test with three or more lists of cases, as few remain as contain each pair of values.
+    """
+    tests = defaultdict(dict)
+    for item in items:
+        fast = hasattr(item, "callspec") and not item.get_closest_marker("slow")
+        if fast and len(values := _values(item)) > 2:
+            tests[item.nodeid.partition("[")[0]][item] = set(combinations(values, 2))
+    for cases in tests.values():
+        missing = set().union(*cases.values())
+        while missing:
+            missing -= cases.pop(max(cases, key=lambda item: len(cases[item] & missing)))
+        for item in cases:
+            item.add_marker("slow")
+
+
+def _values(item: pytest.Item) -> list[tuple[object, ...]]:
+    """Return the values that each list of cases, or fixture with parameters, gives a test."""
+    given = {name: id(value) for name, value in item.callspec.params.items()}
+    lists = [mark.args[0] for mark in item.iter_markers("parametrize")]
+    names = [each.replace(",", " ").split() if isinstance(each, str) else each for each in lists]
+    together = [(*each, *(given.pop(name) for name in each)) for each in names]
+    return [*together, *given.items()]
 
 
 @pytest.fixture(scope="session")

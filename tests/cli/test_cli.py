@@ -36,34 +36,28 @@ def first_words(text: str) -> list[str]:
 
 CALL = "from mmbench.cli.app import app\ntry: app({!r})\nexcept SystemExit: pass"
 NO_SEARCH = ("sklearn", "scipy.stats", "numba", "mmbench.selection.search")
-#: What is done in a new process, and modules that it must not import.
-LITTLE = [
-    (CALL.format(["--help"]), HEAVY),
-    (
-        "from mmbench.commands import listing as l; assert all(dict(l.machine_rows()).values())",
-        HEAVY,
-    ),
-    ("import mmbench.commands.run", HEAVY),  # a run starts its workers before its own imports
-    (CALL.format(["run", "nowhere"]), HEAVY),
-    (CALL.format(["table", "reference/quickstart"]), NO_SEARCH),
-    (CALL.format(["table", "nowhere"]), NO_SEARCH),
-]
+MACHINES_LISTED = """\
+from mmbench.commands import listing
+assert all(dict(listing.machine_rows()).values())"""
 NO_LISTED = (*HEAVY[:-1], "mmbench.datasets.card", "mmbench.tables.layouts.papers")
-LITTLE += [
-    (CALL.format(["list", kind]), NO_LISTED)
-    for kind in ("datasets", "layouts", "figures", "configs")
+LISTS = [["list", kind] for kind in ("datasets", "layouts", "figures", "configs")]
+#: What is done in a new process, one after the other, and modules that it must not import.
+LITTLE = [
+    # a run starts its workers before its own imports
+    ([CALL.format(["--help"]), MACHINES_LISTED, CALL.format(["run", "nowhere"])], HEAVY),
+    ([CALL.format(["table", name]) for name in ("nowhere", "reference/quickstart")], NO_SEARCH),
+    ([*map(CALL.format, LISTS)], NO_LISTED),
 ]
 
 
-@pytest.mark.parametrize(("call", "heavy"), LITTLE)
-def test_little_is_imported_where_it_is_not_needed(call: str, heavy: tuple[str, ...]):
-    code = (
-        f"import sys\n{call}\nprint('loaded:', [name for name in {heavy!r} if name in sys.modules])"
-    )
+@pytest.mark.parametrize(("calls", "heavy"), LITTLE, ids=["start", "tables", "lists"])
+def test_little_is_imported_where_it_is_not_needed(calls: list[str], heavy: tuple[str, ...]):
+    loaded = f"print('loaded:', [name for name in {heavy!r} if name in sys.modules])"
+    code = "\n".join(["import sys", *(line for call in calls for line in (call, loaded))])
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    *printed, last = done.stdout.splitlines()
-    assert last == "loaded: []"
-    assert len(printed) > 5 or "['list'" not in call
+    *printed, _ = done.stdout.split("loaded: []\n")
+    assert len(printed) == len(calls), done.stdout
+    assert all(text.count("\n") > 5 for text in printed) or "['list'" not in code
 
 
 def test_help_names_every_command():
@@ -100,17 +94,6 @@ def test_descriptions_of_commands_are_whole_sentences(command: tuple[str, ...]):
 
 def test_version():
     assert run("--version").stdout.split() == ["mmbench", __version__]
-
-
-def test_module_runs_as_a_command():
-    done = subprocess.run(
-        [sys.executable, "-c", "from mmbench.cli import main; main()", "run", "nowhere.yaml"],
-        capture_output=True,
-        text=True,
-    )
-    assert done.returncode == 2
-    assert done.stderr.startswith("mmbench: nowhere.yaml: no such file")
-    assert "Traceback" not in done.stderr
 
 
 def test_listings_name_what_there_is():

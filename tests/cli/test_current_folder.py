@@ -48,10 +48,7 @@ def mmbench(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
 
 #: Commands, and what they print.
 COMMANDS = {
-    "--help": "certify",
     "list machines": "svm ",
-    "config show own.yaml": "name: own",
-    "cite": "mmbench",
     "table no": "",
     "run own.yaml --dry-run --set machines.svm=": "ridge",
     "check machine my_machine.KernelRidge": "checks passed",

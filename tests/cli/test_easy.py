@@ -28,6 +28,13 @@ from mmbench.machines import MACHINES as ALL
 pytestmark = pytest.mark.usefixtures("one_process")
 
 
+@pytest.fixture(autouse=True)
+def no_picture(request, monkeypatch) -> None:
+    """Draw the figure of the machines in the test of it alone."""
+    if "figure" not in request.function.__name__:
+        monkeypatch.setattr("mmbench.commands.outputs.draw_figure", lambda *_: "")
+
+
 @pytest.fixture
 def table(tmp_path) -> Path:
     X, y = make_classification(60, 3, n_informative=3, n_redundant=0, random_state=0)

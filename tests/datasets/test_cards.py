@@ -85,8 +85,8 @@ def test_every_mirror_file_is_the_one_its_card_states(mirror: Path):
             assert sums[file.path] in file.sha256
 
 
-#: Cards whose descriptors take six seconds each; hog is tested by lfw_people_50_hog as well.
-LARGE = ("lfw_pairs_hog", "lfw_pairs_lbp")
+#: Cards of large files, and of descriptors that take seconds.
+LARGE = ("lfw_people", "lfw_pairs", "lfw_people_50_hog", "lfw_pairs_hog", "lfw_pairs_lbp", "mnist")
 
 
 @pytest.mark.parametrize(

@@ -591,6 +591,7 @@ def test_the_fetchers_pairs_give_the_descriptors_of_the_mirror(
     assert data.content_hash() == card.expected(card.sources[0]).content
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["lfw_people_50_hog"])
 def test_the_fetchers_images_give_the_descriptors_of_the_mirror(
     mirror: Path, tmp_path: Path, name: str, monkeypatch: pytest.MonkeyPatch

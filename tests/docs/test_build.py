@@ -184,6 +184,7 @@ def test_indices_stand_below_their_letters(browser, html):
     assert all(index > letter + 2 for letter, index in ends)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", SCRIPTS)
 def test_a_script_of_the_gallery_runs(name: str):
     pyplot = pytest.importorskip("matplotlib.pyplot", reason="needs the extra mmbench[report]")

@@ -118,11 +118,10 @@ def test_selection_far_from_zero_is_that_near_it():
     np.testing.assert_allclose(scores[0], scores[1], atol=0.01)
 
 
-@pytest.mark.parametrize("share", [0.05, 0.005])
-def test_a_rare_class_among_many_rows_is_certified(share):
+def test_a_rare_class_among_many_rows_is_certified():
     """The interior point stalls: many rows far from the margin outweigh the few that decide."""
     rng = np.random.default_rng(0)
-    y = np.where(rng.random(12_000) < share, 1.0, -1.0)
+    y = np.where(rng.random(12_000) < 0.005, 1.0, -1.0)
     X = rng.normal(size=(len(y), 3)) + 1.2 * (y[:, None] > 0)
     for machine in (SVM(), SigmaSVM(), RMM(form="penalty", D=10.0)):
         fit = machine.set_params(kernel="linear").fit(X, y).fits_[0]

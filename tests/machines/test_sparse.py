@@ -25,8 +25,13 @@ def data(n, d=12):
     return X, np.array(["a", "b", "c"])[noisy.astype(int) + (X[:, 1] > 0)]
 
 
-@pytest.mark.parametrize("kind", [sparse.csr_array, sparse.csr_matrix, sparse.coo_array])
-@pytest.mark.parametrize("name", SPARSE)
+@pytest.mark.parametrize(
+    ("name", "kind"),
+    [
+        *((name, sparse.csr_array) for name in SPARSE),
+        *(("svm", kind) for kind in (sparse.csr_matrix, sparse.coo_array)),
+    ],
+)
 def test_sparse_and_dense_rows_have_one_machine(name, kind):
     X, y = data(150)
     for kernel in machine_class(name).kernels:

@@ -28,6 +28,7 @@ def test_every_other_figure_of_the_template_is_marked_as_measured_apart() -> Non
     assert re.findall(r"\S*\d\S*", re.sub(GIVEN, "", " ".join(text.split()))) == []
 
 
+@pytest.mark.slow
 def test_a_table_that_says_otherwise_stops_the_page(monkeypatch: pytest.MonkeyPatch) -> None:
     """With one of the RMM's errors on 2/3-MNIST changed, "as many at degree 1" is not true."""
     changed = Table("rmm_table1_mnist23")

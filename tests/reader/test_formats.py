@@ -319,7 +319,7 @@ def test_a_limit_may_exceed_every_computer(tmp_path: Path, name: str):
 def test_many_columns_of_numbers_with_marks_are_read_in_reasonable_time(tmp_path: Path):
     """The time grew with the square of the number of columns."""
     seconds = []
-    for n in (100, 800):
+    for n in (50, 400):
         rows = "".join("15 %," * n + f"{kind}\n" for kind in "xy")
         text = ",".join(f"c{j}" for j in range(n)) + f",kind\n{rows}"
         start = time.process_time()
@@ -333,8 +333,8 @@ def test_many_columns_are_refused_before_they_are_read(tmp_path: Path):
     text = ",".join(names) + ",kind\n" + "1," * 10**5 + "x\n"
     line = refusal(tmp_path, text)
     assert "100001 columns, and at most 100000 are read; write max_columns: 100001" in line
-    text = ",".join(names[:10_000]) + ",kind\n" + "".join("1," * 10_000 + f"{k}\n" for k in "xyx")
-    assert load(tmp_path, text).X.shape == (3, 10_000)
+    text = ",".join(names[:1000]) + ",kind\n" + "".join("1," * 1000 + f"{k}\n" for k in "xyx")
+    assert load(tmp_path, text).X.shape == (3, 1000)
     few = "a,b,kind\n1,2,x\n3,4,y\n"
     assert "max_columns: 3" in refusal(tmp_path, few, max_columns=2)
     assert load(tmp_path, few, max_columns=3).X.shape == (2, 2)

@@ -39,7 +39,7 @@ def subjects(changes: Changes) -> list[str]:
 
 
 #: References with so few splits that all faults take seconds; the others are slow tests.
-QUICK = [name for name in NAMES if (ROOT / name / "splits.csv.gz").stat().st_size < 25_000]
+QUICK = [name for name in NAMES if (ROOT / name / "splits.csv.gz").stat().st_size < 13_000]
 BY_SIZE = [pytest.param(n, marks=[] if n in QUICK else pytest.mark.slow) for n in NAMES]
 
 

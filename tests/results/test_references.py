@@ -14,10 +14,12 @@ from mmbench.results.folder import CSV, FACTS, PAIRS, ROWS, SPLITS, read_referen
 from mmbench.tables.build import draw_tables
 
 FOLDERS = sorted(path.parent for path in REFERENCE.glob(f"*/{CSV}"))
+LARGE = ("ldm_table", "solvers", "verdict", "verdict_large")
+BY_SIZE = [pytest.param(f, marks=pytest.mark.slow if f.name in LARGE else ()) for f in FOLDERS]
 FILES = {"cells": CSV, "splits": SPLITS, "pairs": PAIRS, "rows": ROWS}
 
 
-@pytest.mark.parametrize("folder", FOLDERS, ids=lambda folder: folder.name)
+@pytest.mark.parametrize("folder", BY_SIZE, ids=lambda folder: folder.name)
 def test_printed_tables_follow_from_the_frames(folder: Path) -> None:
     results = read_reference(folder)
     for fmt, file in (("markdown", "table.md"), ("latex", "table.tex")):
@@ -45,6 +47,7 @@ def test_facts_of_a_reference_are_those_of_its_configuration() -> None:
         assert facts["records"] >= facts["with_code"] >= facts["by_other_code"]
 
 
+@pytest.mark.slow
 def test_pairs_hold_the_differences_of_all_metrics_of_a_table() -> None:
     results = read_reference(REFERENCE / "verdict")
     pairs, cells = results.stored_pairs, results.cells.set_index(["key", "metric"]).measured

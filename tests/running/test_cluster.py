@@ -58,7 +58,7 @@ def executor(far_store):
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("MMBENCH_DATA", str(far_store))
         with dask.config.set({"distributed.scheduler.allowed-failures": 50}):
-            executor = DaskExecutor("local", 2, (), print)
+            executor = DaskExecutor("local", 1, (), print)
         yield executor
         executor.close()
 
@@ -87,7 +87,7 @@ def test_results_and_exceptions_come_back(executor):
     assert set(drain(executor, 2)) == {good, bad}
     assert good.result() == 1024
     assert isinstance(bad.exception(), ValueError)
-    assert executor.slots == 2
+    assert executor.slots == 1
 
 
 @pytest.mark.parametrize("slots", [1, 3])
@@ -96,20 +96,14 @@ def test_a_local_cluster_has_one_worker_per_slot(slots, monkeypatch):
     assert cluster._local_cluster(slots)["n_workers"] == slots
 
 
-def test_two_lost_workers_cost_no_task(executor):
-    tasks = {executor.submit(nap, 0.3, number): number for number in range(8)}
-    lose_workers(executor, 2, seed=3)
-    assert set(drain(executor, 8)) == set(tasks)
-    assert [task.result() for task in tasks] == list(tasks.values())
-
-
+@pytest.mark.slow
 def test_a_worker_that_joins_late_takes_part(executor):
-    executor.cluster.scale(3)
-    executor.client.wait_for_workers(3)
+    executor.cluster.scale(2)
+    executor.client.wait_for_workers(2)
     end = time.monotonic() + 20
-    while executor.slots < 3 and time.monotonic() < end:
+    while executor.slots < 2 and time.monotonic() < end:
         time.sleep(0.1)
-    assert executor.slots == executor.computer_slots == 3
+    assert executor.slots == executor.computer_slots == 2
 
 
 def test_limits_and_crashes_are_those_of_a_local_process(executor, monkeypatch):
@@ -192,6 +186,7 @@ def lose_parcel(executor):
         os.kill(pids[worker], signal.SIGKILL)
 
 
+@pytest.mark.slow
 def test_data_files_are_sent_again_if_all_workers_that_hold_them_are_lost(
     executor, tmp_path, monkeypatch
 ):

@@ -44,15 +44,6 @@ def test_a_task_shows_its_progress(local):
     assert task.progress == "gap 0.1"
 
 
-def test_a_process_serves_task_after_task(local):
-    pids = []
-    for _ in range(2):
-        future = local.submit(os.getpid)
-        drain(local, 1)
-        pids.append(future.result())
-    assert pids[0] == pids[1] != os.getpid()
-
-
 def test_more_tasks_than_slots_are_refused(local):
     local.submit(time.sleep, 30)
     local.submit(time.sleep, 30)

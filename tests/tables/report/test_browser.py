@@ -11,6 +11,8 @@ from pathlib import Path
 import pytest
 from helpers.browser import open_page, overflow
 
+from mmbench.resources import REFERENCE
+
 
 @pytest.fixture
 def window(browser):
@@ -128,8 +130,6 @@ def test_the_first_tap_tells_details_and_the_second_opens_the_cell(browser, site
 def test_details_of_a_reference_table_without_splits_come_with_a_click(
     window, pages, tmp_path
 ) -> None:
-    from mmbench.resources import REFERENCE
-
     folder = tmp_path / "usps_rbf"
     folder.mkdir()
     shutil.copy(REFERENCE / "usps_rbf" / "table.csv", folder)
@@ -168,9 +168,9 @@ def test_a_phone_folds_a_long_first_table(browser, results, pages) -> None:
         assert page.locator("details.first > summary").is_visible() != is_open
 
 
-def test_titles_and_names_of_points_fit_their_picture(browser, pages) -> None:
-    from mmbench.resources import REFERENCE
-
+def test_names_of_points_fit_their_picture_and_marks_of_the_legend_are_filled(
+    browser, pages
+) -> None:
     found = pages(REFERENCE / "fsvm_table4")
     for width in (1280, 390):
         page = browser(width=width)
@@ -182,11 +182,16 @@ def test_titles_and_names_of_points_fit_their_picture(browser, pages) -> None:
             box = text.bounding_box()
             assert frame["x"] <= box["x"], text.inner_text()
             assert box["x"] + box["width"] <= frame["x"] + frame["width"] + 1, text.inner_text()
+        legend, points = (
+            plot.locator(f".{marks} path").evaluate_all(
+                "paths => paths.map(path => getComputedStyle(path).fill)"
+            )
+            for marks in ("legendpoints", "points")
+        )
+        assert legend and "none" not in legend and "none" in points
 
 
 def test_texts_of_mean_and_published_value_do_not_overlap(window, pages) -> None:
-    from mmbench.resources import REFERENCE
-
     found = pages(REFERENCE / "m4_table1")
     for path in (p for p in found if "/cells/toy_4" in p):
         open_page(window, found[path].path)
@@ -194,18 +199,6 @@ def test_texts_of_mean_and_published_value_do_not_overlap(window, pages) -> None
         texts.first.wait_for()
         upper, lower = sorted((text.bounding_box() for text in texts.all()), key=lambda b: b["y"])
         assert upper["y"] + upper["height"] <= lower["y"] + 1, path
-
-
-def test_marks_of_the_legend_are_filled(window, pages) -> None:
-    from mmbench.resources import REFERENCE
-
-    found = pages(REFERENCE / "fsvm_table4")
-    open_page(window, found["fsvm_table4/index.html"].path)
-    marks = window.locator("#against-published .legendpoints path")
-    fills = marks.evaluate_all("paths => paths.map(path => getComputedStyle(path).fill)")
-    hollow = window.locator("#against-published .points path")
-    assert "none" in hollow.evaluate_all("paths => paths.map(path => getComputedStyle(path).fill)")
-    assert fills and "none" not in fills
 
 
 def seconds_to_open(page, path: Path) -> float:
