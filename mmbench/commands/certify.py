@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Iterable
+from inspect import signature
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, overload
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from mmbench.errors import UserError, converted
+from mmbench.errors import UserError, converted, did_you_mean
 from mmbench.inspect.binary import certificate
 from mmbench.inspect.coefficients import problem_of_coefficients
 from mmbench.inspect.models import certificates
@@ -166,6 +167,10 @@ def certify(
     """
     import pandas as pd
 
+    known = signature(problem_of_coefficients).parameters.keys() - {"X", "y"}
+    if unknown := arrays.keys() - known:
+        name = min(unknown)
+        raise UserError(f"certify has no argument {name!r}{did_you_mean(name, known)}")
     if y is None:
         problem = problem_of_coefficients(model, X, C, sample_weight=sample_weight, **arrays)
         rows = [certificate(problem)]

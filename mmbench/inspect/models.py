@@ -41,6 +41,10 @@ OBJECTIVE_TOLERANCE = 1e-3
 #: The same for decisions after a new training: the objective has a quadratic term in w.
 DECISION_TOLERANCE = OBJECTIVE_TOLERANCE**0.5
 
+#: Largest difference of a kernel value and its transpose, which may be float32, relative to the
+#: largest diagonal element.
+SYMMETRY_TOLERANCE = 1e-5
+
 _REMEDY = "give the rows and labels of the training"
 
 
@@ -89,12 +93,19 @@ def certificates(
 def semidefinite_gram(model: Any, X: Any, rows: NDArray, k: int, whose: str) -> NDArray:
     """Return the kernel matrix of the given rows of X, of the model's pair of classes k.
 
-    Raises UserError if the matrix is not positive semidefinite.
+    Raises UserError if the matrix is not symmetric or not positive semidefinite.
     """
     kernel = getattr(model, "kernel", "rbf")
     part = rows if kernel == PRECOMPUTED else X[rows]
     gram = np.asarray(dense(kernel_function(model, X, k)(part, part)), dtype=float)
-    if not (kernel in ("linear", "rbf") or is_semidefinite(gram)):
+    if kernel in ("linear", "rbf"):
+        return gram
+    if gram.shape != 2 * rows.shape or not np.isfinite(gram).all():
+        raise UserError(f"the kernel of {whose} gives no square matrix of finite numbers")
+    allowed = SYMMETRY_TOLERANCE * np.abs(np.diagonal(gram)).max()
+    if any(np.abs(gram[k] - gram[:, k]).max() > allowed for k in range(len(gram))):
+        raise UserError(f"the kernel matrix of {whose} is not symmetric")
+    if not is_semidefinite(gram):
         problem = f"the kernel matrix of {whose} is not positive semidefinite"
         raise UserError(f"{problem}; the problem is not convex, and has no certificate")
     return gram

@@ -947,8 +947,17 @@ def test_dual_coefficients_without_an_intercept_need_not_sum_to_0(wine):
         ({"coef": np.ones(3)}, r"coef has 3 numbers, and X the shape \(178, 4\)"),
         ({"coef": np.ones(4), "C": None}, "C must be a finite number > 0"),
         ({"coef": np.ones(4), "C": -1}, "C must be a finite number > 0"),
-        ({"coef": np.ones(4), "C": [1, 2]}, "could not be broadcast"),
-        ({"coef": [np.nan] * 4}, "infs or NaNs"),
+        ({"coef": np.ones(4), "C": [1, 2]}, "C must be one number, or one per row"),
+        ({"coef": [np.nan] * 4}, "coef: .* infs or NaNs"),
+        ({"coef": np.ones(4), "intercept": np.nan}, "intercept: .* infs or NaNs"),
+        ({"coef": np.ones(4), "intercept": 3, "fit_intercept": False}, "intercept is 3 although"),
+        ({"coef": np.ones(4), "y": [1, np.nan] * 89}, "y contains NaN"),
+        ({"coef": np.ones(4), "gama": 1}, "no argument 'gama'; did you mean 'gamma'"),
+        ({"dual_coef": np.ones(9)}, "9 numbers, .* give 0 for rows that are no support vectors"),
+        ({"dual_coef": np.zeros(178), "gamma": 0.5}, "give kernel='rbf', too"),
+        ({"dual_coef": np.zeros(178), "kernel": lambda A, B: 3}, "no square matrix"),
+        ({"dual_coef": np.zeros(178), "kernel": lambda A, B: A @ np.tri(4) @ B.T}, "not symmetric"),
+        ({"dual_coef": np.zeros(178), "kernel": "rbf", "gamma": -1}, "needs gamma > 0"),
         ({"coef": np.ones(4), "loss": "hingy"}, "unknown loss 'hingy'; did you mean 'hinge'"),
         ({"coef": np.ones(4), "kernel": "rbf"}, "other kernels need dual_coef"),
         ({"dual_coef": np.ones(178)}, "signs of dual_coef differ .* alpha_i in the rows of 'yes'"),
@@ -961,7 +970,8 @@ def test_dual_coefficients_without_an_intercept_need_not_sum_to_0(wine):
 )
 def test_faulty_arrays_are_one_line(options, words, wine):
     with pytest.raises(UserError, match=words) as caught:
-        mmbench.certify(*rows_of_two(wine), **{"C": 1.0, **options})
+        X, y = rows_of_two(wine)
+        mmbench.certify(X, options.pop("y", y), **{"C": 1.0, **options})
     assert "\n" not in str(caught.value)
 
 
