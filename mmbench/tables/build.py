@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from functools import partial
+from itertools import chain
 from pkgutil import resolve_name
 
 from mmbench.errors import UserError
@@ -48,16 +48,15 @@ def draw_tables(
     If the layout cannot show an experiment, `say` is called with a message. Raises UserError if the
     layout is unknown, or if the layout cannot show any of the experiments.
     """
-    latex = partial(to_latex, caption=caption)
-    writers: dict[str, Callable[[Table], str]] = {"markdown": to_markdown, "latex": latex}
-    if fmt not in writers:
+    if fmt not in ("markdown", "latex"):
         return to_csv(each(lambda item: laid_out(item, layout, metrics), experiments, say))
 
-    def draw(item: Results) -> str:
+    def draw(item: Results) -> list[Table]:
         tables = tables_of(item, layout, metrics, bold)
-        return "\n".join(writers[fmt](with_block(table, block)) for table in tables)
+        return [with_block(table, block) for table in tables]
 
-    return "\n".join(each(draw, experiments, say))
+    tables = [*chain.from_iterable(each(draw, experiments, say))]
+    return to_latex(tables, caption) if fmt == "latex" else "\n".join(map(to_markdown, tables))
 
 
 def with_block(table: Table, block: int | None) -> Table:
