@@ -113,6 +113,7 @@ def printed_frame(source: str | Path | IO[str] | pd.DataFrame, where: str) -> pd
             frame = pd.read_csv(frame, dtype=str, keep_default_na=False)
         if not isinstance(frame.index, pd.RangeIndex):
             raise UserError(f"{where}: row 1 has more fields than the header (a decimal comma?)")
+    frame = frame.rename(columns=lambda name: str(name).strip())
     missing = [column for column in REQUIRED if column not in frame]
     if missing:
         near = "".join(did_you_mean(column, map(str, frame)) for column in missing[:1])
@@ -135,6 +136,10 @@ def printed_frame(source: str | Path | IO[str] | pd.DataFrame, where: str) -> pd
             )
         if column in COUNTS:
             frame[column] = number
+        elif column == "value" and 0 < number[frame.metric == OPTIONAL["metric"]].max() <= 1:
+            raise UserError(f"{where}: all accuracies are at most 1; give per cent: 97 for 0.97")
+    if frame.empty:
+        raise UserError(f"{where}: has no rows")
     return frame
 
 

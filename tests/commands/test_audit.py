@@ -23,6 +23,8 @@ TABLES = {
     "no number": (HEAD + "iris,svm,97.3 %,50,1\n", 2, "row 1: value '97.3 %' is not a number"),
     "no column": ("dataset,method,value\niris,svm,97\n", 2, "no column machine"),
     "no split": (HEAD + "iris,svm,96,50,0\n", 2, "n_splits '0' is not a number of at least 1"),
+    "a head alone": (HEAD, 2, "has no rows"),
+    "spaces after commas": (HEAD.replace(",", ", ") + "iris, svm, 96, 50, 1\n", 0, "no findings"),
     "empty": ("", 2, "cannot be read as CSV"),
 }
 
