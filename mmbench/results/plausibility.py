@@ -8,6 +8,7 @@ Bonferroni).
 
 from __future__ import annotations
 
+import logging
 import math
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from importlib.util import find_spec
@@ -29,7 +30,7 @@ from mmbench.results.statistics import LEVEL, best_and_worst, welch_p
 GRADES = ("certain", "likely", "possible")
 #: Names of scores in the package mlscorecheck.
 SCORES = {"accuracy": "acc", "sensitivity": "sens", "recall": "sens", "specificity": "spec"}
-SCORES |= {"precision": "ppv", "f1": "f1", "balanced_accuracy": "bacc", "mcc": "mcc"}
+SCORES |= {"precision": "ppv", "f1": "f1p", "balanced_accuracy": "bacc", "mcc": "mcc"}
 #: A finding with a smaller chance is likely, and possible otherwise.
 LIKELY = 0.001
 #: Minimum number of equal cells in a repeated row or column.
@@ -489,6 +490,7 @@ def scores(cells: Cells) -> Outcome:
         return 0, []
     from mlscorecheck.check.binary import check_1_testset_no_kfold
 
+    logging.getLogger("mlscorecheck").setLevel(logging.WARNING)
     positive = [cells.facts.get((d, "n_positive"), math.nan) for d in cells.all.dataset]
     name = cells.all.metric.str.removesuffix("_pct").map(SCORES)
     frame = cells.all.assign(score=name, positive=positive)[cells.all.n_splits.eq(1)]
@@ -523,7 +525,11 @@ CHECKS: tuple[tuple[str, Callable[[Cells], Outcome], str], ...] = (
     ("contained", contained, "a machine that contains another one, and the number of rows"),
     ("majority", majority, "the number of rows, and majority_pct or n_classes"),
     ("size", sizes, "n_samples, n_features or n_classes, or n_train and n_test"),
-    ("score", scores, "two scores, n_test, n_splits 1, n_positive, and the extra 'audit'"),
+    (
+        "score",
+        scores,
+        "two scores, n_test, n_splits 1, the metric n_positive, and the extra 'audit'",
+    ),
     ("odd", odd_cells, "five rows and three machines"),
 )
 

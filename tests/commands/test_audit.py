@@ -62,14 +62,20 @@ def test_unknown_names_and_missing_tables_are_refused():
             audit(*tables)
 
 
-def test_scores_that_no_confusion_matrix_has_are_found():
+def test_scores_that_no_confusion_matrix_has_are_found(capfd):
     pytest.importorskip("mlscorecheck")
-    scores = {"accuracy": "0.957", "sensitivity": "0.854", "specificity": "0.973"}
-    frame = pd.DataFrame({"metric": scores.keys(), "value": scores.values()})
-    frame = frame.assign(dataset="x", machine="svm", n_test=300, n_splits=1)
-    described = pd.DataFrame([{"metric": "n_positive", "value": "100", "dataset": "x"}])
-    found = audit(pd.concat([frame, described])).findings
-    assert "no confusion matrix of 100 positive and 200 negative rows" in found.reason[0]
+    # 80 of 100 positive rows and 190 of 200 negative rows are right
+    scores = {"accuracy": 0.9, "sensitivity": 0.8, "specificity": 0.95, "precision": 0.889}
+    scores |= {"balanced_accuracy": 0.875, "f1": 0.842, "mcc": 0.772}
+    for wrong in (None, *scores):
+        frame = pd.DataFrame({"metric": scores.keys(), "value": scores.values()}).astype(str)
+        frame.loc[frame.metric == wrong, "value"] = "0.512"
+        frame = frame.assign(dataset="x", machine="svm", n_test=300, n_splits=1)
+        described = pd.DataFrame([{"metric": "n_positive", "value": "100", "dataset": "x"}])
+        found = audit(pd.concat([frame, described])).findings.reason
+        assert len(found) == (wrong is not None)
+        assert found.str.contains("100 positive and 200 negative rows").all()
+    assert not capfd.readouterr().err
 
 
 def test_the_example_of_the_page_prints_what_the_page_shows(tmp_path):

@@ -388,9 +388,7 @@ def test_latex_prints_hostile_text_as_it_stands(results) -> None:
     experiment = results.experiment("own")
     experiment.fail(experiment.job("a_b", "svm"), reason=r"50% of {x} & y_1 \n $^~#<>")
     text = table(experiment.folder, fmt="latex")
-    assert (
-        r"50\% of \{x\} \& y\_1 \textbackslash{}n \$\textasciicircum{}$\sim$\#" in text
-    )
+    assert r"50\% of \{x\} \& y\_1 \textbackslash{}n \$\textasciicircum{}$\sim$\#" in text
 
 
 def test_a_bar_in_a_reason_does_not_break_a_markdown_table(results) -> None:
