@@ -134,7 +134,7 @@ LETTERS = "αβγδεζηθικλμνξπρστυφχψωΓΔΘΛΞΠΣΥΦΨΩ"
 LETTER_NAMES = (
     "alpha beta gamma delta epsilon zeta eta theta iota kappa lambda mu nu xi pi rho sigma tau "
     "upsilon phi chi psi omega Gamma Delta Theta Lambda Xi Pi Sigma Upsilon Phi Psi Omega"
-).split()
+)
 #: Pattern for characters that pdflatex does not print without further packages.
 UNPRINTABLE = re.compile("[^\x00-\u017f–—‘’“”…€]")
 #: LaTeX code for special characters. All special characters are replaced at once, so that the
@@ -158,7 +158,10 @@ ESCAPES = str.maketrans(
         "±": r"$\pm$",
         "−": r"$-$",
         "⁻": r"$^-$",
-        **{letter: rf"$\{name}$" for letter, name in zip(LETTERS, LETTER_NAMES, strict=True)},
+        **{
+            letter: rf"$\{name}$"
+            for letter, name in zip(LETTERS, LETTER_NAMES.split(), strict=True)
+        },
         **{digit: rf"\textsubscript{{{k}}}" for k, digit in enumerate("₀₁₂₃₄₅₆₇₈₉")},
     }
 )
