@@ -7,6 +7,7 @@ imported or run.
 
 from __future__ import annotations
 
+import gzip
 import re
 import stat
 import zlib
@@ -76,9 +77,24 @@ def _unpacked(path: Path, names: frozenset[str], state: tuple[int, int]) -> Temp
                     with archive.open(info) as source, target.open("xb") as copy:
                         while part := source.read(PART_BYTES):
                             copy.write(part)
+                    if target.suffix == ".gz":
+                        _check_unzipped(target, info.orig_filename)
         if not folder.exists():
             raise ValueError("it contains no folder of an experiment")
     return home
+
+
+def _check_unzipped(path: Path, name: str) -> None:
+    """Raise ValueError if a file that is compressed inside the bundle is too large to be read."""
+    size = 0
+    with (
+        converted(repr(name), EOFError, OSError, zlib.error, to=ValueError),
+        gzip.open(path) as file,
+    ):
+        while part := file.read(PART_BYTES):
+            size += len(part)
+            if size > FILE_BYTES:
+                raise ValueError(f"{name!r} has more than {FILE_BYTES} bytes")
 
 
 def _check_list(file: IO[bytes]) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import io
 import json
 import shutil
@@ -320,7 +321,7 @@ def entry(name, content=b"1", mode=0o100644, **fields):
     return info, content
 
 
-TABLE = f"{NAME}/table.csv"
+TABLE, SPLITS = f"{NAME}/table.csv", f"{NAME}/splits.csv.gz"
 
 
 @pytest.mark.parametrize(
@@ -337,6 +338,8 @@ TABLE = f"{NAME}/table.csv"
         ([entry("-x/table.csv")], "is not the name of an experiment"),
         ([entry(TABLE, compress_type=zipfile.ZIP_LZMA)], "unknown method"),
         ([entry(TABLE, b"0" * 2001)], "has more than 2000 bytes"),
+        ([entry(SPLITS, gzip.compress(b"0" * 2001))], f"{SPLITS!r} has more than 2000 bytes"),
+        ([entry(SPLITS, gzip.compress(b"0")[:-9])], f"{SPLITS!r}: Compressed file ended"),
         ([entry(f"x{k}/table.csv", b"0" * 1500) for k in range(3)], "have more than 4000 bytes"),
         ([entry(f"x{k}/other.txt") for k in range(400)], "too many files"),
         ([entry("other.txt")], "it contains no folder of an experiment"),
