@@ -10,7 +10,8 @@ largest margin violations. Then ``v = w + s S^-1 F'(u - g)``, and w is optimal i
 Cholesky factor gives all products with S^-1 (`GramSpread`). With the step size s, the harmonic mean
 of ``2 sx`` and ``2 sy``, oscillations do not grow. On multiples of w, sx + sy is linear and its
 approximation quadratic: the logarithm of sx + sy converges linearly, and a secant step chooses the
-multiple of v with which the next iteration begins. Bounds are computed from K alone.
+multiple of v with which the next iteration begins. The lower bound is the sum of the multipliers u,
+divided by an upper bound on the lengths of vectors p and q with ``F'u = Sx^{1/2} p + Sy^{1/2} q``.
 """
 
 from collections.abc import Sequence
@@ -38,6 +39,10 @@ ADDED_ROWS_SHARE, ADDED_ROWS = 0.5, 100
 #: SVM on the working set has the KKT tolerance MARGIN_TOLERANCE, or MARGIN_TOLERANCE_FACTOR times
 #: the square of a tolerance above 3e-6, as in a grid search.
 MARGIN_TOLERANCE, MARGIN_TOLERANCE_FACTOR = 1e-9, 100
+
+#: The KKT tolerance of the SVM is at least the square of the gap so far, and at most
+#: FIRST_TOLERANCE if this is above the final tolerance: one half of the time with a large C.
+FIRST_TOLERANCE = 1e-6
 
 #: Maximum number of SMO steps per row of the working set.
 STEPS_PER_ROW = 200
@@ -177,7 +182,8 @@ class _Iteration:
         offset += scale * (self.values[rows] - working.columns.T @ half) / spread.damping
         u = np.zeros_like(self.u)
         start = scale * self.u[rows]
-        u[rows] = working.train(offset, y[rows], scale * self.C, start, self.tol) / scale
+        tol = max(self.tol, min(FIRST_TOLERANCE, self.best.gap**2))
+        u[rows] = working.train(offset, y[rows], scale * self.C, start, tol) / scale
         step = u - self.u
         half += working.columns @ step[rows].astype(spread.dtype)
         c = self.c + scale * spread.solution(self.residual + step, half)
@@ -247,7 +253,9 @@ class _Iteration:
             share = max(0.0, float(self.u @ self.decision) / float(self.spreads.sum()))
             residual = self.u - share * gradient
             values = spread.gram @ residual
-        reach = 1.0 / (share + spread.residual_length(residual, values) + 1e-300)
+        shares = share / self.spreads
+        length = spread.dual_length(self.c, self.decision, shares, residual, values)
+        reach = 1.0 / (min(length, share + spread.residual_length(residual, values)) + 1e-300)
         room = self.C / max(float(a.max(initial=0.0)), 1e-300)
         bound = float(a.sum()) * min(reach, max(1.0, room))
         if value < self.best.value:

@@ -257,6 +257,25 @@ class GramSpread:
         """
         return 0.5 * float(np.sqrt(max(0.0, residual @ values) / self.ridge))
 
+    def dual_length(
+        self, c: NDArray, decision: NDArray, shares: NDArray, residual: NDArray, values: NDArray
+    ) -> float:
+        """Return an upper bound on ||p|| and ||q||, where ``Sx^{1/2} p + Sy^{1/2} q`` is the sum of
+        ``shares_x Sx w + shares_y Sy w`` for ``w = F'c``, and ``F'residual``.
+
+        The vectors are ``p = Sx^{1/2} (shares_x w + 2 v)`` and ``q = Sy^{1/2} (shares_y w + 2 v)``
+        with ``v = S^-1 F'residual`` and ``S = 2 Sx + 2 Sy``; rounding errors of v are bounded by
+        `residual_length`. `values` is ``K residual``.
+        """
+        v = self.solution(residual, self.half(values))
+        image = self.gram @ v
+        rest = residual - self.weights * self.centred(image) - self.damping * v
+        sides = [
+            self.spreads(share * c + 2.0 * v, share * decision + 2.0 * image) for share in shares
+        ]
+        length = max(sides[0][0], sides[1][1])
+        return float(length) + self.residual_length(rest, self.gram @ rest)
+
     def half(self, values: NDArray) -> NDArray:
         """Return ``L^-1 H v`` for a vector v, where L is the Cholesky factor of M."""
         return self._solve_triangle(self._factor, self.centred(values), lower=1)
