@@ -3,6 +3,7 @@
 import warnings
 from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext, suppress
+from dataclasses import replace
 from functools import cache
 from typing import Any
 
@@ -12,10 +13,11 @@ from sklearn.exceptions import ConvergenceWarning
 
 from mmbench import machines
 from mmbench.allowance import Allowance, within
-from mmbench.jobs.choice import Choice, merged, middle
+from mmbench.jobs.choice import Choice, choice_of, merged, middle
 from mmbench.jobs.clock import Clock
 from mmbench.jobs.job import Job, SelectRef
 from mmbench.jobs.prepare import Prepared
+from mmbench.jobs.record import Record
 from mmbench.machines.base.estimator import PairwiseClassifier
 from mmbench.machines.base.foreign import ForeignClassifier
 from mmbench.machines.svm import MANY_CLASSES
@@ -89,6 +91,12 @@ def train(
     with clock.stage("training"), spread or nullcontext(), quiet:
         fit_selected(machine, job, choice, data.X_train, data.y_train)
     return machine, {**search, "params": choice if choice[1:] else choice[0]}
+
+
+def trained_again(record: Record, data: Prepared) -> PairwiseClassifier:
+    """Return the machine of a record, trained again with the selected parameters."""
+    chosen, clock = [choice_of(record.selection)], Clock("warm_up", "selection", "training")
+    return train(replace(record.job, grid=()), data, chosen, 1, record.seeds, clock)[0]
 
 
 def make_machine(job: Job, threads: int, seed: int, y: ArrayLike = ()) -> PairwiseClassifier:

@@ -14,7 +14,6 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -23,10 +22,8 @@ import pandas as pd
 from scipy.stats import ttest_1samp
 
 import mmbench
-from mmbench.jobs.choice import choice_of
-from mmbench.jobs.clock import Clock
 from mmbench.jobs.prepare import prepare
-from mmbench.jobs.train import train
+from mmbench.jobs.train import trained_again
 from mmbench.machines import alias_of
 from mmbench.results.folder import read_experiment
 from mmbench.results.frames import Results
@@ -94,8 +91,7 @@ def _rows(results: Results) -> Iterator[dict[str, Any]]:
     store, mirror = Path(os.environ.get("MMBENCH_DATA", "datasets")), os.environ["MMBENCH_MIRROR"]
     for record in sorted(results.records.values(), key=lambda record: record.job.dataset.name):
         job, data = record.job, prepare(record.job, store, mirror)
-        chosen, clock = [choice_of(record.selection)], Clock("warm_up", "selection", "training")
-        machine, _ = train(replace(job, grid=()), data, chosen, 1, record.seeds, clock)
+        machine = trained_again(record, data)
         predicted = machine.predict(data.X_test)
         stored = results.arrays(record.key)["predicted"]
         if not np.array_equal(predicted, stored):

@@ -7,7 +7,6 @@ the recorded parameters, and compared with the record by their decision values o
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
 from itertools import cycle
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -81,12 +80,9 @@ def _first_draw(results: Results, name: str) -> dict[str, Record]:
 
 def _decision(results: Results, record: Record, data: Prepared) -> Decision:
     """Train the machine of a record again and return its decision function."""
-    from mmbench.jobs.choice import choice_of
-    from mmbench.jobs.clock import Clock
-    from mmbench.jobs.train import train
+    from mmbench.jobs.train import trained_again
 
-    chosen, clock = [choice_of(record.selection)], Clock("warm_up", "training")
-    machine, _ = train(replace(record.job, grid=()), data, chosen, 1, record.seeds, clock)
+    machine = trained_again(record, data)
     stored = results.arrays(record.key)["decisions"][:, 0]
     again = machine.pairwise_decision_function(data.X_test)[:, 0]
     if not np.allclose(again, stored, rtol=TOLERANCE, atol=TOLERANCE * np.abs(stored).max()):
