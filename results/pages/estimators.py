@@ -84,17 +84,27 @@ class AbsoluteRidgeM4(TwoClassifier):
         self.ridge = ridge
 
     def _train(self, X: NDArray, t: NDArray) -> tuple[NDArray, float]:
-        n, n_features = X.shape
-        # variables w, sx, sy, b, xi: t_i (w'x_i + b) + xi_i >= 1, xi_i >= 0, and two cones
-        rows = np.column_stack([t[:, None] * X, np.zeros((n, 2)), t])
-        inequalities = sparse.block_array(
-            [[rows, sparse.eye_array(n)], [None, sparse.eye_array(n)]]
-        )
-        sides = np.r_[np.ones(n), np.zeros(n)]
-        cost = np.r_[np.zeros(n_features), 1.0, 1.0, 0.0, np.full(n, self.C)]
-        roots = _roots(X, t, self.ridge)
-        x = _minimise(cost, roots, n_features, inequalities, sides)
-        return x[:n_features], float(x[n_features + 2])
+        # variables w, sx, sy, b, xi: t_i (w'x_i + b) + xi_i >= 1, xi_i >= 0, ||L'w|| <= sx and sy
+        (n, d), one = X.shape, [[-1.0]]
+        roots, slacks = _roots(X, t, self.ridge), -sparse.eye_array(n)
+        blocks = [
+            [-t[:, None] * X, None, None, -t[:, None], slacks],
+            [None, None, None, None, slacks],
+            [None, one, None, None, None],
+            [-roots[0], None, None, None, None],
+            [None, None, one, None, None],
+            [-roots[1], None, None, None, None],
+        ]
+        G = sparse.block_array(blocks, format="csc")
+        h = np.append(np.full(n, -1.0), np.zeros(G.shape[0] - n))
+        cost = np.r_[np.zeros(d), 1.0, 1.0, 0.0, np.full(n, self.C)]
+        A, cones = sparse.csc_array(np.zeros((0, len(cost)))), (d + 1, d + 1)
+        found = solve_socp(ConeProgram(cost, A, np.zeros(0), G, h, 2 * n, cones))
+        gap = abs(found.value - found.bound) / max(1.0, abs(found.value))
+        if max(gap, found.violation) > 1e-6:
+            reached = f"gap {gap:.1e}, violation {found.violation:.1e}"
+            raise RuntimeError(f"{reached}, status {found.status}")
+        return found.x[:d], float(found.x[d + 2])
 
 
 def _roots(X: NDArray, t: NDArray, ridge: float) -> list[NDArray]:
@@ -105,35 +115,6 @@ def _roots(X: NDArray, t: NDArray, ridge: float) -> list[NDArray]:
         ).T
         for side in (1, -1)
     ]
-
-
-def _minimise(
-    cost: NDArray,
-    roots: list[NDArray],
-    n_features: int,
-    inequalities: Any,
-    sides: NDArray,
-) -> NDArray:
-    """Minimise ``cost'x`` over x; the vector w contains the first `n_features` entries of x.
-
-    The constraints are ``||L'w|| <= x[n_features + k]`` for the k-th root L' (k = 0, 1) and
-    ``inequalities x >= sides``.
-    """
-    n = len(cost)
-    blocks = [-sparse.csc_array(inequalities)]
-    for k, root in enumerate(roots):
-        scale = sparse.csc_array(([-1.0], ([0], [n_features + k])), shape=(1, n))
-        spread = sparse.hstack([-root, sparse.csc_array((n_features, n - n_features))])
-        blocks += [scale, spread]
-    G = sparse.vstack(blocks, format="csc")
-    h = np.append(-sides, np.zeros(G.shape[0] - len(sides)))
-    A, cones = sparse.csc_array(np.zeros((0, n))), (n_features + 1,) * len(roots)
-    program = ConeProgram(cost, A, np.zeros(0), G, h, len(sides), cones)
-    found = solve_socp(program)
-    gap = abs(found.value - found.bound) / max(1.0, abs(found.value))
-    if max(gap, found.violation) > 1e-6:
-        raise RuntimeError(f"gap {gap:.1e}, violation {found.violation:.1e}, status {found.status}")
-    return found.x
 
 
 class ReleasedFSVM(TwoClassifier):
