@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from mmbench.jobs.planned import Key, PlannedCell, grouped
-from mmbench.results.cells import as_cells, marked
+from mmbench.results.cells import all_fits, as_cells, marked
 from mmbench.results.columns import typed
 from mmbench.results.folder import facts_of
 from mmbench.results.frames import Results
@@ -73,8 +73,7 @@ def narrowed(results: Results, wanted: Mapping[str, Collection[str]]) -> Results
         return replace(made, facts=_facts_of_part(made))
     stored, remarks = kept(results.stored), results.remarks
     if "dataset" in wanted:  # the stored totals are over all data sets
-        totals = list(made.totals())
-        more = as_cells((row for _, row in totals), [key for key, _ in totals])
+        more = as_cells(made.totals())
         lost = {*stored.metric[stored.dataset == ""]} - {*more.metric}
         stored = pd.concat([stored[stored.dataset != ""], more], ignore_index=True)
         remarks = (*remarks, *[PART][: bool(lost)])
@@ -186,13 +185,9 @@ def _cells(
     import pandas as pd
 
     pairs = [(target, key) for target, (key, _) in moved.items()]
-    total = Key("", "", None, "")
-    names = ((new, old) for old, (new, _) in own.items())
-    pairs += [(total._replace(machine=a), total._replace(machine=b)) for a, b in names]
+    pairs += [(all_fits(new), all_fits(old)) for old, (new, _) in own.items()]
     parts = [stored]
     for target, key in pairs:
-        rows = guest.cells[guest.cells.key == key]
-        targets = pd.Series([target] * len(rows), rows.index, dtype=object)
-        moved_rows = rows.assign(**target._asdict(), experiment=guest.name)
-        parts.append(typed("cells", moved_rows).assign(key=targets))
+        rows = guest.cells[guest.cells.key == key].drop(columns="key")
+        parts.append(typed("cells", rows.assign(**target._asdict(), experiment=guest.name)))
     return marked(pd.concat(parts, ignore_index=True))

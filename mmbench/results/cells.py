@@ -90,6 +90,11 @@ Row = Any
 Value = Any
 
 
+def all_fits(machine: str) -> Key:
+    """Return the key of the rows that summarize all fits of a machine."""
+    return Key("", "", None, machine)
+
+
 def key_at(row: Row, machine: str | None = None) -> Key:
     """Return the cell of a row of a frame, by default of the machine in the row."""
     name = row.machine if machine is None else machine
@@ -383,17 +388,16 @@ def in_band(row: dict[str, Any], se: float) -> dict[str, Any]:
 # -- the frame -------------------------------------------------------------------------------------
 
 
-def as_cells(rows: Iterable[Mapping[str, Any]], keys: Sequence[Key]) -> pd.DataFrame:
-    """Return rows as the frame ``cells``, with a column ``key`` and with comparison marks."""
+def as_cells(rows: Iterable[tuple[Key, Mapping[str, Any]]]) -> pd.DataFrame:
+    """Return pairs (key, entries of the row) as the frame ``cells``; see `marked`."""
     import pandas as pd
 
-    made = pd.DataFrame(list(rows), columns=[n for n in names("cells") if n not in Key._fields])
-    places = pd.DataFrame([*keys], made.index, [*Key._fields])
-    return marked(typed("cells", made.join(places)).assign(key=pd.Series([*keys], dtype=object)))
+    entries = [{**row, **key._asdict()} for key, row in rows]
+    return marked(typed("cells", pd.DataFrame(entries, columns=names("cells"))))
 
 
 def marked(frame: pd.DataFrame) -> pd.DataFrame:
-    """Return the frame ``cells`` with comparison marks.
+    """Return the frame ``cells`` with the columns ``key`` and ``mark``.
 
     The mark of a row states which published values lie in the comparison band of the row:
 
@@ -408,7 +412,8 @@ def marked(frame: pd.DataFrame) -> pd.DataFrame:
     # a table that was read from a file may have a value in ``in_band`` although the measured or the
     # published value is missing
     in_band = frame.in_band.where(frame.measured.notna() & frame.published.notna())
-    frame, compared = frame.assign(in_band=in_band), in_band.notna()
+    keys = np.fromiter(map(key_at, rows_of(frame[[*Key._fields]])), object, len(frame))
+    frame, compared = frame.assign(in_band=in_band, key=keys), in_band.notna()
     rows = rows_of(frame[compared])
     rivals = grouped((_place(row), row.published) for row in rows)
 
@@ -424,7 +429,7 @@ def marked(frame: pd.DataFrame) -> pd.DataFrame:
 @cache
 def absent_row() -> Row:
     """Return an empty row of the frame ``cells``, for a cell that is not in the plan."""
-    return rows_of(as_cells([{"metric": "", "status": PUBLISHED_ONLY}], [Key("", "", None, "")]))[0]
+    return rows_of(as_cells([(all_fits(""), {"metric": "", "status": PUBLISHED_ONLY})]))[0]
 
 
 def _place(row: Row) -> tuple[Key, str]:

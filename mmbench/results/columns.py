@@ -46,32 +46,18 @@ def typed(frame: str, table: pd.DataFrame) -> pd.DataFrame:
     import numpy as np
     import pandas as pd
 
-    kinds = {name: kind for name, (kind, *_) in columns(frame).items()}
-    others = [name for name in table if name not in kinds]
-    blank = {
-        kind: pd.Series("" if dtype == "object" else None, table.index, dtype)  # type: ignore[call-overload]
-        for kind, dtype in DTYPES.items()
-    }
     made = dict[Any, Any]()
-    for name, kind in kinds.items():
-        made[name] = blank[kind]  # as most columns of an old table
-        if name not in table:
-            continue
-        given, is_text = table[name], DTYPES[kind] == "object"
-        values = given.to_numpy(object)
-        missing = pd.isna(values)
-        if not is_text:
-            missing |= np.where(missing, None, values) == ""
-        if missing.all():
-            continue
-        if is_text:
-            made[name] = pd.Series(np.where(missing, "", values), table.index, object)
+    for name, (kind, *_) in columns(frame).items():
+        given = table[name].to_numpy(object) if name in table else np.full(len(table), None)
+        missing, dtype = pd.isna(given), DTYPES[kind]
+        if dtype == "object":
+            values = pd.Series(np.where(missing, "", given), table.index, object)
         else:
-            if not pd.api.types.is_numeric_dtype(given):  # texts of a CSV file
-                known = pd.Series(np.where(missing, None, values), table.index, object)
-                if kind == "flag":
-                    given = known.map({"True": True, "False": False, True: True, False: False})
-                else:  # `pd.to_numeric` rounds some texts to a neighbouring number
-                    given = known.astype(float)
-            made[name] = given.astype(DTYPES[kind])  # type: ignore[call-overload]
-    return pd.DataFrame(made | {name: table[name] for name in others}, table.index)
+            known = np.where(missing | (given == ""), None, given)
+            values = pd.Series(known, table.index, object)
+            if kind == "flag":  # texts of a CSV file
+                values = values.map({"True": True, "False": False, True: True, False: False})
+            else:  # `pd.to_numeric` rounds some texts to a neighbouring number
+                values = values.astype(float)
+        made[name] = values.astype(dtype)  # type: ignore[call-overload]
+    return pd.DataFrame(made | {name: table[name] for name in table if name not in made})

@@ -23,7 +23,7 @@ from typing import TYPE_CHECKING, Any, Literal
 from mmbench.errors import Status
 from mmbench.jobs.planned import Key, grouped
 from mmbench.jobs.record import plain
-from mmbench.results.cells import COUNTED, METRIC, MISSING, SELECTED, Row, rows_of
+from mmbench.results.cells import COUNTED, METRIC, MISSING, SELECTED, Row, all_fits, rows_of
 from mmbench.results.columns import names, typed
 from mmbench.results.frames import Results
 from mmbench.results.pairwise import paired
@@ -367,7 +367,7 @@ class _Comparison:
                 total, allowed = sum(row["difference"] for row in own), math.hypot(*map(sum, parts))
                 if len(own) > 1 and abs(total) > allowed:
                     entries = {"after": total, "allowed": allowed, "count": len(own)}
-                    self.find(subject, Key("", "", None, machine), metric=name, **entries)
+                    self.find(subject, all_fits(machine), metric=name, **entries)
 
 
 class _Splits:

@@ -22,7 +22,7 @@ from mmbench.errors import UserError, converted
 from mmbench.jobs.disk import TEXT_BYTES, read_regular
 from mmbench.jobs.identity import identity
 from mmbench.jobs.job import Job
-from mmbench.jobs.planned import Key, Plan, PlannedCell, grouped, key_of
+from mmbench.jobs.planned import Plan, PlannedCell, grouped, key_of
 from mmbench.jobs.record import Record, plain
 from mmbench.jobs.seal import BadRecord
 from mmbench.jobs.store import CONFIG, PLAN, RecordStore
@@ -261,8 +261,6 @@ def read_reference(path: Path, frames: Collection[str] = FRAMES) -> Results:
     other than ``cells`` are empty unless `frames` names them. Raises UserError if a file is damaged
     or was not written by mmbench.
     """
-    import pandas as pd
-
     table, folder = (path, path.parent) if path.is_file() else (path / CSV, path)
     by_split = folder / (SPLITS if (folder / SPLITS).exists() else "splits.csv")
     with converted(f"{folder / FACTS}: not the facts of a run of mmbench", *DAMAGED):
@@ -273,12 +271,7 @@ def read_reference(path: Path, frames: Collection[str] = FRAMES) -> Results:
     with converted(f"{table}: not a table of mmbench", *DAMAGED):
         cells = _read_frame("cells", table, ("metric", "status", "note"))
         foreign = frozenset(cells.machine[(cells.kernel == "") & (cells.dataset != "")])
-        cells = _with_kernels(cells, plan)
-        keys = [
-            Key(r.dataset, r.kernel, r.degree, r.machine, r.size)
-            for r in rows_of(cells[list(Key._fields)])
-        ]
-        cells = marked(cells.assign(key=pd.Series(keys, dtype=object)))
+        cells = marked(_with_kernels(cells, plan))
     if not facts["deviations"]:
         texts = cells[cells.deviation != ""].groupby("dataset").deviation.first()
         facts["deviations"] = {name: [text] for name, text in texts.items()}

@@ -31,6 +31,7 @@ from mmbench.results.cells import (
     Published,
     Row,
     absent_row,
+    all_fits,
     as_cells,
     certificates,
     compared,
@@ -223,7 +224,7 @@ class Results:
         """Return the values of a metric on the splits over which the mean is computed."""
         values = ((row, self._value(row, metric)) for row in self.counted(key))
         known = ((row, v) for row, v in values if v is not None and not isinstance(v, str))
-        return {(row.repeat - 1, row.fold - 1, row.seed): float(v) for row, v in known}
+        return {split_at(row): float(v) for row, v in known}
 
     def _value(self, row: Row, metric: str) -> float | str | None:
         """Return the value of a metric on a split, or a text that names the missing input."""
@@ -237,7 +238,7 @@ class Results:
     def first(self, key: Key) -> Row | None:
         """Return the first split of a cell with a result, or None."""
         done = finished(self.by_cell.get(key, ()))
-        return min(done, key=lambda row: (row.repeat, row.fold, row.seed), default=None)
+        return min(done, key=split_at, default=None)
 
     def fits_with_accuracy(self, row: Row) -> list[dict[str, Any]]:
         """Return the certificates of a split. If they have margin ratios, the entry
@@ -260,7 +261,7 @@ class Results:
         The argument `split` is (repeat, fold, seed), or (repeat, fold) for the first of several
         seeds.
         """
-        at = {(r.repeat - 1, r.fold - 1, r.seed): r.record for r in self.counted(key)}
+        at = {split_at(row): row.record for row in self.counted(key)}
         found = [record for own, record in sorted(at.items()) if own[: len(split)] == split]
         arrays = self.arrays(found[0]) if found else {}
         return arrays["predicted"] == arrays["y_test"] if arrays else None
@@ -315,72 +316,66 @@ class Results:
         """The frame ``cells``, with a column ``key``."""
         if self.stored is not None:
             return self.stored
-        rows = [*self._cell_rows(), *self.totals()]
-        return as_cells((row for _, row in rows), [key for key, _ in rows])
+        return as_cells([*self._cell_rows(), *self.totals()])
 
     def _cell_rows(self) -> Iterable[tuple[Key, dict[str, Any]]]:
-        known = {
+        for of_cell in (self._split_rows, self._metric_rows):
+            for key, head in self._heads.items():
+                splits, done = self.by_cell.get(key, []), finished(self.by_cell.get(key, ()))
+                whole = len(self.counted(key)) == len(done) and head["status"] != MISSING
+                for row in of_cell(key, done):
+                    found = self._paper.get((key, row["metric"]))
+                    yield key, compared(head | row, splits, found, not self.plan.smoke, whole)
+        lined = (key for key in self._heads if (key, f"{LINE}slope") in self._paper)
+        lines = ((cell, row) for cell in lined for row in self._line_rows(cell))
+        for key, row in itertools.chain(lines, self.derive(self) if self.derive else ()):
+            found = self._paper.get((key, row["metric"]))
+            made = compared({**self._heads.get(key, {}), **row}, (), found, False, True)
+            on_line = found and not self.plan.smoke and row["metric"].startswith(LINE)
+            yield key, in_band(made, row["se"]) if on_line else made
+
+    @cached_property
+    def _paper(self) -> dict[tuple[Key, str], Published]:
+        """Published rows by cell and metric."""
+        return {
             (Key(p["dataset"], p["kernel"], p["degree"], p["machine"]), p["metric"]): p
             for p in self.published
         }
-        compare, heads, later = not self.plan.smoke, {}, list[tuple[Key, dict[str, Any]]]()
-        for key, planned in self._planned.items():
-            splits, own = self.by_cell.get(key, []), self.counted(key)
-            done = finished(splits)
-            heads[key] = head = {
+
+    @cached_property
+    def _heads(self) -> dict[Key, dict[str, Any]]:
+        """Entries that all rows of a cell share."""
+        cells = ((cell, self.by_cell.get(key, [])) for key, cell in self._planned.items())
+        return {
+            planned.key: {
                 "experiment": self.name,
                 "status": status_of(planned, splits),
                 "note": note_of(planned, splits, self.include_failed),
                 "objection": "",
-                "deviation": "; ".join(self.facts["deviations"].get(key.dataset, ())),
-                **{name: _texts(done, name) for name in CODE},
+                "deviation": "; ".join(self.facts["deviations"].get(planned.key.dataset, ())),
+                **{name: _texts(finished(splits), name) for name in CODE},
             }
-            whole = len(own) == len(done) and head["status"] != MISSING
-            n_test = done[0].n_test if done else None
-            means = [
-                {"metric": name, **mean_of(values, name, n_test)}
-                for name in (AVERAGED if done else AVERAGED[:2])
-                if not planned.published_only or (key, name) in known
-                if (values := [v for r in own if (v := getattr(r, name)) is not None])
-                or name != SECONDS[-1]
-            ]
-            guaranteed = worst_case(own)
-            if WORST_CLASS in self.metrics:  # also of machines without a bound
-                accuracies = (row.worst_class_accuracy_pct for row in own)
-                guaranteed[WORST_CLASS] = [value for value in accuracies if value is not None]
-            worst = [{"metric": m, **mean_of(v, m, None)} for m, v in guaranteed.items()]
-            n, fits, kept = len(done), certificates(done), kept_share(done)
-            known_fits = [
-                {"metric": m, "measured": fits[m], "n": n} for m in CERTIFIED if m in fits
-            ]
-            share = [{"metric": KEPT, "measured": kept, "n": n}][: kept is not None]
-            stated = [
-                {"metric": name}
-                for name in self.metrics
-                if (key, name) in known and name not in AVERAGED[:2]
-            ]
-            metrics = self._metric_rows(key, head["note"]) if done else stated
-            first, last = (
-                [
-                    (
-                        key,
-                        compared(
-                            head | row, splits, known.get((key, row["metric"])), compare, whole
-                        ),
-                    )
-                    for row in rows
-                ]
-                for rows in ((*means, *known_fits, *worst, *share, *selected(done)), metrics)
-            )
-            yield from first
-            later += last
-        yield from later
-        lines = ((k, r) for k in heads if (k, f"{LINE}slope") in known for r in self._line_rows(k))
-        for key, row in itertools.chain(lines, self.derive(self) if self.derive else ()):
-            found = known.get((key, row["metric"]))
-            made = compared({**heads.get(key, {}), **row}, (), found, False, True)
-            on_line = found and compare and row["metric"].startswith(LINE)
-            yield key, in_band(made, row["se"]) if on_line else made
+            for planned, splits in cells
+        }
+
+    def _split_rows(self, key: Key, done: Sequence[Row]) -> Iterable[dict[str, Any]]:
+        """Yield the rows of metrics in the frame ``splits``, and of selected parameters."""
+        own, n, n_test = self.counted(key), len(done), done[0].n_test if done else None
+        for name in AVERAGED if done else AVERAGED[:2]:
+            values = [value for row in own if (value := getattr(row, name)) is not None]
+            planned = not self._planned[key].published_only or (key, name) in self._paper
+            if planned and (values or name != SECONDS[-1]):
+                yield {"metric": name, **mean_of(values, name, n_test)}
+        fits = certificates(done)
+        yield from ({"metric": m, "measured": fits[m], "n": n} for m in CERTIFIED if m in fits)
+        guaranteed = worst_case(own)
+        if WORST_CLASS in self.metrics:  # also of machines without a bound
+            accuracies = (row.worst_class_accuracy_pct for row in own)
+            guaranteed[WORST_CLASS] = [value for value in accuracies if value is not None]
+        yield from ({"metric": m, **mean_of(v, m, None)} for m, v in guaranteed.items())
+        if (kept := kept_share(done)) is not None:
+            yield {"metric": KEPT, "measured": kept, "n": n}
+        yield from selected(done)
 
     def _line_rows(self, key: Key) -> Iterable[dict[str, Any]]:
         """Yield the rows of the least-squares line of accuracy on margin ratio, with one point per
@@ -398,15 +393,19 @@ class Results:
         for name, value, error in zip(("slope", "intercept", "r", "p"), line, errors, strict=False):
             yield {"metric": f"{LINE}{name}", "measured": value, "se": error, "n": n}
 
-    def _metric_rows(self, key: Key, note: str) -> Iterable[dict[str, Any]]:
-        """Yield the rows of metrics that are computed from stored predictions.
+    def _metric_rows(self, key: Key, done: Sequence[Row]) -> Iterable[dict[str, Any]]:
+        """Yield the rows of metrics that are computed from stored predictions; without splits, the
+        rows of metrics that the paper states.
 
         If some records lack the input from which a metric is computed, the note of the metric's row
         names this input.
         """
-        own = self.counted(key)
+        own, note = self.counted(key), self._heads[key]["note"]
         for name in self.metrics:
-            if name == CONFUSION:
+            if not done:
+                if (key, name) in self._paper and name not in AVERAGED[:2]:
+                    yield {"metric": name}
+            elif name == CONFUSION:
                 confusion = self.confusion(key)
                 for true, row in confusion.items():
                     for taken, count in zip(confusion, row, strict=True):
@@ -452,7 +451,7 @@ class Results:
         for machine, done in self.by_machine.items():
             for name, value in (certificates(done) if done else {}).items():
                 entries = {"metric": name, "measured": value, "n": len(done)}
-                yield Key("", "", None, machine), {"experiment": self.name, **entries}
+                yield all_fits(machine), {"experiment": self.name, **entries}
 
     # -- look-up ---------------------------------------------------------------------------------
 
@@ -556,6 +555,11 @@ class Results:
             means = (fmean(own[at] for at in common) if common else None for own in splits)
             rows.append([self.value(key, metric) for key in keys] if whole else [*means])
         return pd.DataFrame(rows, columns=list(machines), dtype=float)
+
+
+def split_at(row: Row) -> Split:
+    """Return the split of a row of the frame ``splits``; repeat and fold are counted from 0."""
+    return row.repeat - 1, row.fold - 1, row.seed
 
 
 def _texts(rows: Iterable[Row], column: str) -> str:

@@ -23,7 +23,7 @@ from mmbench.results.cells import (
 )
 from mmbench.results.columns import names, typed
 from mmbench.results.differences import NEW_DRAWS, Difference, difference, mean_covariance
-from mmbench.results.frames import KernelKey, Results, Split
+from mmbench.results.frames import KernelKey, Results, Split, split_at
 from mmbench.results.splits import counts_of_rows
 from mmbench.results.statistics import Ranks, rank_machines, rank_stability
 from mmbench.selection.metrics import METRICS
@@ -188,7 +188,7 @@ def _difference(results: Results, first: Key, second: Key, metric: str) -> Diffe
         stored["V_rows"] = math.nan if row.variance_rows is None else row.variance_rows
         wins, losses = (row.wins or 0, row.losses or 0)[::sign]
         return Difference(**stored, wins=wins, losses=losses)
-    sides = [{_at(row): row for row in results.counted(key)} for key in (first, second)]
+    sides = [{split_at(row): row for row in results.counted(key)} for key in (first, second)]
     values = [results.by_split(key, metric) for key in (first, second)]
     common = sorted(values[0].keys() & values[1].keys())
     if not common:
@@ -216,10 +216,6 @@ def paired(
     if ratio := second[0].plan.test_to_train:  # rows that `max_train` leaves out overlap as well
         n_train = [n / ratio for n in n_test]
     return difference(gaps, n_train, n_test, rule=rule, **counts)
-
-
-def _at(row: Row) -> tuple[int, int, int]:
-    return row.repeat - 1, row.fold - 1, row.seed
 
 
 def split_rule(results: Results, key: Key, k: int, n_train: float, n_test: float) -> str:

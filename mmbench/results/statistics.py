@@ -124,15 +124,11 @@ def welch_p(first: ArrayLike, second: ArrayLike) -> NDArray:
     >>> print(welch_p((1.0, 0.0, 9), (1.0, 0.0, 9)))
     1.0
     """
-    from scipy.special import stdtr
+    from scipy.stats import ttest_ind_from_stats
 
     first, second = np.asarray(first, dtype=float), np.asarray(second, dtype=float)
     with np.errstate(divide="ignore", invalid="ignore"):
-        parts = [sd**2 / n for _, sd, n in (first, second)]
-        freedom = sum(v**2 / (n - 1) for v, n in zip(parts, (first[2], second[2]), strict=True))
-        t = np.abs(first[0] - second[0]) / np.sqrt(sum(parts))
-        freedom = sum(parts) ** 2 / freedom
-        p = 2 * stdtr(np.where(np.isnan(freedom), 1, freedom), -t)
+        p = ttest_ind_from_stats(*first, *second, equal_var=False).pvalue
     return np.where((first[1] == 0) & (second[1] == 0), first[0] == second[0], p)
 
 

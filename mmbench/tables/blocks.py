@@ -19,6 +19,7 @@ from mmbench.results.cells import (
     STORED,
     TOTALS,
     Row,
+    all_fits,
     counts,
     finished,
     routes_text,
@@ -406,7 +407,7 @@ def statuses_text(results: Results, machine: str) -> str:
     statuses = counts(results.by_machine.get(machine, ()), "fits").items()
     ordered = sorted(statuses, key=lambda item: -SEVERITY.index(Status(item[0])))
     ended = ", ".join(f"{count} {status.replace('_', ' ')}" for status, count in ordered)
-    limited = results.value(Key("", "", None, machine), "at_coefficient_limit") or 0
+    limited = results.value(all_fits(machine), "at_coefficient_limit") or 0
     return join(ended, f"({limited:.0f} at the coefficient limit)" if limited else "")
 
 
@@ -419,7 +420,7 @@ def fits_grid(results: Results) -> Grid:
     algorithms = {machine: routes_text(counts(rows, "routes")) for machine, rows in found.items()}
     routes, lines = any(algorithms.values()), list[list[Shown]]()
     for machine in found:
-        fits = {n: results.value(Key("", "", None, machine), n) for n in (*CERTIFIED, *TOTALS)}
+        fits = {n: results.value(all_fits(machine), n) for n in (*CERTIFIED, *TOTALS)}
         names = ("gap_tolerance", "median_gap", "worst_gap", "worst_violation")
         texts, above = [small_text(fits[name]) for name in names], fits["gaps_above_tolerance"]
         texts.insert(3, NOTHING if above is None else f"{above:.0f} of {fits['n_gaps']:.0f}")

@@ -22,7 +22,7 @@ import numpy as np
 import pandas as pd
 
 from mmbench.jobs.planned import Key, grouped
-from mmbench.results.cells import METRIC, SELECTED, selected
+from mmbench.results.cells import METRIC, SELECTED, all_fits, selected
 from mmbench.results.folder import CSV, read_reference
 from mmbench.results.frames import KernelKey
 from mmbench.results.pairwise import dataset_gaps, ranks_of, sign_of, stability_of_ranks
@@ -205,8 +205,8 @@ class Verdict:
 
     def above(self, machine: str) -> str:
         """Return how many of a machine's duality gaps are above the tolerance, as text."""
-        names, total = ("gaps_above_tolerance", "n_gaps"), Key("", "", None, machine)
-        above, of = (self.results.value(total, name) for name in names)
+        names = ("gaps_above_tolerance", "n_gaps")
+        above, of = (self.results.value(all_fits(machine), name) for name in names)
         return "–" if above is None or of is None else f"{above:.0f} of {of:.0f}"
 
     def advice(self, machine: str) -> str:
