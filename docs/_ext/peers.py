@@ -352,6 +352,12 @@ def m4_complexity() -> Rows:
         yield row
 
 
+#: Functions that yield the rows of a table other than `compared`, by the name of the table.
+TABLES = {f"gaps_{kernel}": partial(gaps, kernel) for kernel in ("linear", "rbf")}
+SINGLE = (answers, growth, first, predictions, source, routes, runner, mmrm_grid)
+TABLES |= {f.__name__: f for f in (*SINGLE, tests_over_splits, draws, m4_complexity)}
+
+
 class Peers(SphinxDirective):
     """``{peers} TASK``: CPU times of a task; ``{peers} TASK excess``: largest excess objectives."""
 
@@ -361,22 +367,7 @@ class Peers(SphinxDirective):
     def run(self) -> list[nodes.Node]:
         """Return the table."""
         task, *excess = self.arguments
-        special = {
-            "answers": answers,
-            "growth": growth,
-            "first": first,
-            "predictions": predictions,
-            "source": source,
-            "routes": routes,
-            "gaps_linear": partial(gaps, "linear"),
-            "gaps_rbf": partial(gaps, "rbf"),
-            "runner": runner,
-            "mmrm_grid": mmrm_grid,
-            "tests_over_splits": tests_over_splits,
-            "draws": draws,
-            "m4_complexity": m4_complexity,
-        }
-        rows = special[task]() if task in special else compared(task, bool(excess))
+        rows = TABLES[task]() if task in TABLES else compared(task, bool(excess))
         lines = [f"| {' | '.join(row)} |" for row in rows]
         node = nodes.container()
         self.state.nested_parse(StringList(lines, source="peers"), self.content_offset, node)

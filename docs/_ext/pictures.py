@@ -6,7 +6,6 @@ Each picture is drawn for a wide page and for a phone, where panels and legends 
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -386,21 +385,9 @@ def six(canvas: Figure) -> None:
         axes.set_title(name if wide else name.partition("\n")[0], fontsize=10)
 
 
-PICTURES: dict[str, Callable[[Figure], None]] = {
-    "six": six,
-    "svm": svm,
-    "rmm": rmm,
-    "rmm_scaling": rmm_scaling,
-    "sigma_svm": sigma_svm,
-    "ldm": ldm,
-    "mmrm": mmrm,
-    "minimax": minimax,
-    "guarantee": guarantee,
-    "mamc": mamc,
-    "least_squares": least_squares,
-    "fsvm": fsvm,
-    "radius": radius,
-}
+#: Functions that draw the pictures, which have the names of the functions.
+PICTURES = (six, svm, rmm, rmm_scaling, sigma_svm, ldm, mmrm, minimax, guarantee, mamc)
+PICTURES += (least_squares, fsvm, radius)
 
 
 def draw_all(app: Sphinx) -> None:
@@ -408,10 +395,11 @@ def draw_all(app: Sphinx) -> None:
     folder = Path(app.srcdir) / "pictures"
     folder.mkdir(exist_ok=True)
     with rc_context(STYLE):
-        for (name, draw), width in itertools.product(PICTURES.items(), (WIDTH, NARROW)):
+        for draw, width in itertools.product(PICTURES, (WIDTH, NARROW)):
             canvas = Figure(figsize=(width, HEIGHT), layout="constrained")
             draw(canvas)
-            file = folder / (f"{name}.svg" if width == WIDTH else f"{name}_narrow.svg")
+            suffix = "" if width == WIDTH else "_narrow"
+            file = folder / f"{draw.__name__}{suffix}.svg"
             metadata = {"Date": None, "Title": draw.__doc__}
             canvas.savefig(file, bbox_inches="tight", metadata=metadata)
 

@@ -32,6 +32,7 @@ from mmbench.datasets.card_files import LOADER
 from mmbench.results.cells import METRIC, rows_of
 from mmbench.results.folder import read_reference, read_results
 from mmbench.results.frames import Results
+from mmbench.results.splits import STAGES
 from mmbench.results.statistics import counting_sd, difference_se, z_value
 from mmbench.tables.blocks import total
 from mmbench.tables.build import laid_out
@@ -44,18 +45,8 @@ TABLE = REFERENCE / "readings.csv"
 CELL = ["dataset", "kernel", "degree", "machine"]
 #: Columns with results of a run: `splits` splits were planned, and `n` splits were run.
 MEASURED = ["measured", "sd", "n", "splits", "cpu_minutes", "status"]
-COLUMNS = [
-    "experiment",
-    "reading",
-    *CELL,
-    "metric",
-    "published",
-    *MEASURED,
-    "half_width",
-    "z",
-    "in_band",
-]
-STAGES = ("selection", "training", "test")
+COLUMNS = ["experiment", "reading", *CELL, "metric", "published", *MEASURED]
+COLUMNS += ["half_width", "z", "in_band"]
 NOT_RUN = "not_run"
 #: An unfinished cell counts if at least this number of splits was run.
 ENOUGH = 10
@@ -238,12 +229,15 @@ def collect(results: Path) -> Found:
     for reading in readings():
         folder = results / reading.name
         if reading.set and folder.is_dir():
-            every = (line for own in read_results([folder]) for line in lines_of(laid_out(own)))
-            lines = [line for line in every if line["measured"] is not None]
-            planned = splits(reading)
-            lines = [line | {"splits": planned[line["dataset"]]} for line in lines]
-            enough = [line for line in lines if reading.takes(line)]
-            found |= {(reading.name, place(line)): line for line in reading.ours(enough)}
+            planned, runs = splits(reading), map(laid_out, read_results([folder]))
+            lines = (
+                line | {"splits": planned[line["dataset"]]}
+                for run in runs
+                for line in lines_of(run)
+                if line["measured"] is not None
+            )
+            enough = reading.ours(filter(reading.takes, lines))
+            found |= {(reading.name, place(line)): line for line in enough}
     return found
 
 
@@ -325,18 +319,14 @@ def standard_error(
     m : int, optional
         Number of splits behind the published mean; by default the experiment's.
     """
-    paper, sd, n = published(cell), measured["sd"], int(measured["n"])
+    paper = _published_lines(cell["experiment"])[place(cell)]
+    sd, n = measured["sd"], int(measured["n"])
     if spread is not None:
         printed = cell["published_spread"] / (1 if spread == "se" else paper["n_splits"] ** 0.5)
         return math.hypot(printed, sd / n**0.5)
     official = cell["metric"] == "errors_count"
     counting = counting_sd(measured["measured"], paper["n_test"]) if official else 0.0
     return difference_se(sd, n, m or paper["n_splits"], counting, official)
-
-
-def published(cell: Line) -> Line:
-    """Return the line of the published table with which a cell is compared."""
-    return _published_lines(cell["experiment"])[place(cell)]
 
 
 @cache
