@@ -293,10 +293,7 @@ def worse_than_best(to_best: Mapping[Name, Difference]) -> list[Name]:
 
 
 def mean_covariance(
-    results: NDArray,
-    rows: NDArray | None = None,
-    tested: NDArray | None = None,
-    scale: float = 100.0,
+    results: NDArray, rows: NDArray | None = None, tested: NDArray | None = None
 ) -> NDArray:
     """Return the covariance matrix of the mean results of machines on one data set.
 
@@ -307,6 +304,6 @@ def mean_covariance(
     """
     (k, m), V = results.shape, np.zeros((results.shape[1],) * 2)
     if rows is not None and tested is not None:
-        r = scale * row_residuals(rows, tested)
+        r = 100.0 * row_residuals(rows, tested)
         V += r.T @ r
     return V + np.cov(results, rowvar=False).reshape(m, m) / k if k > 1 else V

@@ -108,7 +108,7 @@ def of_records(
     order = {key: k for k, key in enumerate(key for cell in plan.cells for key in cell.jobs)}
     records = sorted(records, key=lambda record: order.get(record.key, len(order)))
     rows = [split_row(folder.name, plan, record) for record in records]
-    splits = typed("splits", pd.DataFrame(rows, columns=names("splits")))
+    splits = typed("splits", pd.DataFrame(rows))
     foreign = frozenset(r.job.column for r in records if not states_kernel(r.job))
     facts = facts_of(plan, splits, records, foreign)
     found = {record.key: record for record in records}
@@ -261,6 +261,8 @@ def read_reference(path: Path, frames: Collection[str] = FRAMES) -> Results:
     other than ``cells`` are empty unless `frames` names them. Raises UserError if a file is damaged
     or was not written by mmbench.
     """
+    import pandas as pd
+
     table, folder = (path, path.parent) if path.is_file() else (path / CSV, path)
     by_split = folder / (SPLITS if (folder / SPLITS).exists() else "splits.csv")
     with converted(f"{folder / FACTS}: not the facts of a run of mmbench", *DAMAGED):
@@ -275,7 +277,7 @@ def read_reference(path: Path, frames: Collection[str] = FRAMES) -> Results:
     if not facts["deviations"]:
         texts = cells[cells.deviation != ""].groupby("dataset").deviation.first()
         facts["deviations"] = {name: [text] for name, text in texts.items()}
-    splits = typed("splits", _empty("splits"))
+    splits = typed("splits", pd.DataFrame())
     if "splits" in frames and by_split.exists():
         with converted(f"{by_split}: not a split table of mmbench", *DAMAGED):
             needed = ("repeat", "fold", "seed", "split_hash", "fits", "accuracy_pct")
@@ -288,12 +290,6 @@ def read_reference(path: Path, frames: Collection[str] = FRAMES) -> Results:
             if frame in frames and (folder / name).exists():
                 more[f"stored_{frame}"] = _read_frame(frame, folder / name, (column,))
     return Results(folder, plan, splits, facts, stored=cells, foreign=foreign, **more)
-
-
-def _empty(frame: str) -> pd.DataFrame:
-    import pandas as pd
-
-    return pd.DataFrame(columns=names(frame), dtype=object)
 
 
 def _read_frame(frame: str, path: Path, needed: Iterable[str]) -> pd.DataFrame:
@@ -385,7 +381,7 @@ def _rows_frame(results: Results) -> pd.DataFrame:
         {"experiment": results.name, **key._asdict(), "counts": counts.tolist()}
         for key, counts in results.row_counts.items()
     ]
-    return typed("rows", pd.DataFrame(rows, columns=names("rows")))
+    return typed("rows", pd.DataFrame(rows))
 
 
 def _shortened(fit: Mapping[str, Any]) -> dict[str, Any]:

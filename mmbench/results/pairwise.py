@@ -21,7 +21,7 @@ from mmbench.results.cells import (
     WORST_CLASS,
     Row,
 )
-from mmbench.results.columns import names, typed
+from mmbench.results.columns import typed
 from mmbench.results.differences import NEW_DRAWS, Difference, difference, mean_covariance
 from mmbench.results.frames import KernelKey, Results, Split, split_at
 from mmbench.results.splits import counts_of_rows
@@ -295,7 +295,7 @@ def pair_frame(results: Results) -> pd.DataFrame:
                 tested = {"se": own.se, "df": own.df, "test": str(own.how)}
                 row |= {column: getattr(own, name) for name, column in FIELDS.items()} | tested
             found.append(row | dict(zip(("wins", "losses"), counts or (None, None), strict=True)))
-    return typed("pairs", pd.DataFrame(found, columns=names("pairs")))
+    return typed("pairs", pd.DataFrame(found))
 
 
 def disagreements(results: Results, first: Key, second: Key) -> tuple[int, int] | None:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import replace
-from itertools import count
+from itertools import count, product
 from statistics import fmean
 from string import ascii_uppercase
 from typing import TYPE_CHECKING
@@ -16,6 +16,7 @@ import numpy as np
 
 from mmbench.jobs.planned import Key, grouped
 from mmbench.results.cells import BELOW_BOUND, BOUND, CONFUSION, METRIC, WORST_CLASS
+from mmbench.results.differences import Difference
 from mmbench.results.frames import KernelKey, Results
 from mmbench.results.pairwise import (
     LARGER,
@@ -230,16 +231,14 @@ def _over_splits(results: Results, metric: str) -> list[Grid]:
     """Return two table blocks that compare the first machine with all others on each data set: the
     test of `mmbench.results.differences`, and the Bayesian test with the same standard error.
     """
-    others, decimals = results.columns[1:], decimals_of(metric)
-    keys = [place._replace(machine=machine) for place in results.places for machine in others]
-    pairs = {key: key._replace(machine=results.columns[0]) for key in keys}
-    found = {key: difference_of(results, key, first, metric) for key, first in pairs.items()}
-    known = {key: own for key, own in found.items() if own is not None}
+    others, decimals, known = results.columns[1:], decimals_of(metric), dict[Key, Difference]()
+    for place, machine in product(results.places, others):
+        key, first = (place._replace(machine=name) for name in (machine, results.columns[0]))
+        if (own := difference_of(results, key, first, metric)) is not None:
+            known[key] = own
     gains = {key: sign_of(metric) * own.d for key, own in known.items()}
-    ps = [known[key].p if key in known else math.nan for key in keys]
-    corrected = dict(zip(keys, holm(ps).tolist(), strict=True))
-    beyond = {key for key in known if corrected[key] < LEVEL}
-    marks = {key: direction(gains[key]) if key in beyond else "" for key in known}
+    corrected = dict(zip(known, holm([own.p for own in known.values()]).tolist(), strict=True))
+    marks = {key: direction(gains[key]) if corrected[key] < LEVEL else "" for key in known}
 
     def difference(key: Key) -> str:
         if key not in known:
@@ -248,7 +247,8 @@ def _over_splits(results: Results, metric: str) -> list[Grid]:
         return text if math.isnan(p) else join(f"{text} ({p:.2g})", marks[key])
 
     def better_same_worse(machine: str) -> str:
-        own = [m for k, m in marks.items() if k.machine == machine and corrected[k] == corrected[k]]
+        tested = (key for key in known if key.machine == machine and known[key].tested)
+        own = [marks[key] for key in tested]
         return "/".join(str(own.count(mark)) for mark in (BETTER, "", WORSE))
 
     def posterior(key: Key) -> str:
