@@ -47,17 +47,6 @@ class Fold(NamedTuple):
         return bool((self.signs != self.signs[:1]).any())
 
 
-class Cut(NamedTuple):
-    """The settings of the inner splits."""
-
-    how: SelectRef
-    seed: int = 0
-    #: Group of each row, shape (n_rows,), or None. Splits never separate rows of the same group.
-    groups: NDArray | None = None
-    #: Whether the rows are in temporal order; held-out rows then follow the training rows.
-    ordered: bool = False
-
-
 class SearchRows:
     """The rows of a grid search: first the training rows, then rows used for validation only.
 
@@ -72,7 +61,13 @@ class SearchRows:
         rows.
     n_points : int
         Number of grid points.
-    cut : Cut
+    how : SelectRef
+        Rule of the inner splits.
+    seed : int
+    groups : array, optional
+        Group of each row, shape (n_rows,). Splits never separate rows of the same group.
+    ordered : bool
+        Whether the rows are in temporal order; held-out rows then follow the training rows.
     steps : Pipeline, optional
         Unfitted preprocessing steps; see `parts`.
     """
@@ -83,19 +78,22 @@ class SearchRows:
         y: NDArray,
         n_train: int | None,
         n_points: int,
-        cut: Cut,
+        how: SelectRef,
+        seed: int = 0,
+        groups: NDArray | None = None,
+        ordered: bool = False,
         steps: Any = None,
     ):
         self.n_train = len(y) if n_train is None else n_train
-        how = cut.how
+        self._how, self._seed, self._groups, self._ordered = how, seed, groups, ordered
         self._on_rest = how.folds is None and how.split is None
         kept = slice(None) if self._on_rest else slice(self.n_train)
         classes, _ = encode_labels(y[: self.n_train])  # ValueError if there is only one class
         labels = np.where(np.isin(y, classes), np.searchsorted(classes, y), UNSEEN)
         self.classes, self.y, self.labels = classes, y[kept], labels[kept]
-        self.pairs, self._cut, self._steps = class_pairs(len(classes)), cut, steps
+        self.pairs, self._steps = class_pairs(len(classes)), steps
         self._set_rows(X[kept] if steps is not None else _as_floats(X)[kept])
-        n_splits = (how.folds or 1) * (1 if cut.ordered or self._on_rest else how.repeats)
+        n_splits = (how.folds or 1) * (1 if ordered or self._on_rest else how.repeats)
         self._planned = n_points * n_splits * len(self.pairs)  # Planned number of binary trainings.
         self._done: list[int] = []  # Numbers of completed trainings, one per call of `count`.
         self._show()
@@ -137,11 +135,11 @@ class SearchRows:
         """Return the inner splits of the rows with the indices `rows`, as positions in `rows`."""
         if self._on_rest:
             return [(np.flatnonzero(rows < self.n_train), np.flatnonzero(rows >= self.n_train))]
-        how, seed, groups, ordered = self._cut
-        if ordered:
+        how, groups = self._how, self._groups
+        if self._ordered:
             return time_splits(len(rows), how.folds, how.split)
         own = None if groups is None else groups[rows]
-        return inner_splits(self.labels[rows], how.folds, how.split, how.repeats, seed, own)
+        return inner_splits(self.labels[rows], how.folds, how.split, how.repeats, self._seed, own)
 
 
 def _as_floats(X: NDArray) -> NDArray:

@@ -14,7 +14,7 @@ from sklearn.utils.validation import check_consistent_length
 from mmbench.kernels.matrix import is_given
 from mmbench.machines.base.estimator import PairwiseClassifier
 from mmbench.machines.base.search_space import SearchSpace, SelectRef
-from mmbench.selection.folds import Cut, SearchRows
+from mmbench.selection.folds import SearchRows
 from mmbench.selection.grid import GridPoint, best_point, grid_points, staged
 from mmbench.selection.metrics import METRICS, check_selectable
 from mmbench.selection.scores import GridScores
@@ -134,8 +134,8 @@ def select(
     searched = space.tol is not None and "tol" not in grid
     if searched and machine.tol == machine.parameters["tol"].default:
         machine = clone(machine).set_params(tol=space.tol)
-    cut = Cut(how, seed, None if groups is None else np.asarray(groups), ordered)
-    data = SearchRows(X, y, n_train, sum(map(len, parts)), cut, steps)
+    own = None if groups is None else np.asarray(groups)
+    data = SearchRows(X, y, n_train, sum(map(len, parts)), how, seed, own, ordered, steps)
     # ties are resolved first by the parameters in `prefer`, then by the machine's preferences
     prefer = dict(how.prefer)
     rule = {**prefer, **space.prefer, **prefer}
