@@ -228,12 +228,12 @@ class Results:
 
     def _value(self, row: Row, metric: str) -> float | str | None:
         """Return the value of a metric on a split, or a text that names the missing input."""
-        if metric not in METRICS or row.record not in self.records or metric in row._fields:
+        record = self.record(row.record) if metric in METRICS else None
+        if record is None or metric in row._fields:
             return getattr(row, metric, None)
-        if (row.record, metric) not in self._values:
-            found = value_of(metric, self.records[row.record], self.arrays(row.record))
-            self._values[row.record, metric] = found
-        return self._values[row.record, metric]
+        if (record.key, metric) not in self._values:
+            self._values[record.key, metric] = value_of(metric, record, self.arrays(record.key))
+        return self._values[record.key, metric]
 
     def first(self, key: Key) -> Row | None:
         """Return the first split of a cell with a result, or None."""

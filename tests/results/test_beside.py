@@ -66,10 +66,12 @@ def test_a_machine_is_a_column_where_data_and_splits_agree(folders, guest, names
 
 
 @pytest.mark.usefixtures("one_process")
-def test_the_column_has_the_values_and_the_test_of_one_experiment(folders, tmp_path):
+@pytest.mark.parametrize("metrics", [(), ["balanced_accuracy"]])
+def test_the_column_has_the_values_and_the_test_of_one_experiment(folders, tmp_path, metrics):
     both = HOST | {"name": "both", "machines": HOST["machines"] | NB["machines"]}
     (done,) = mmbench.run(both, tmp_path, jobs=1)
-    own, joined = mmbench.table(done.folder), mmbench.table([folders["host"], folders["same"]])
+    pair = [folders["host"], folders["same"]]
+    own, joined = (mmbench.table(of, metrics=metrics) for of in (done.folder, pair))
     rows = [
         [
             line
