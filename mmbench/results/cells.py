@@ -210,6 +210,17 @@ def routes_text(routes: Counter[str]) -> str:
     return ", ".join(f"{route} {count}" for route, count in routes.most_common())
 
 
+def counts_text(counts: Iterable[tuple[str, float]]) -> str:
+    """Return the number of binary classifiers or splits with each status as text.
+
+    Examples
+    --------
+    >>> counts_text([("optimal", 2), ("time_limit", 1)])
+    '2 optimal, 1 time limit'
+    """
+    return ", ".join(f"{n:.0f} {status.replace('_', ' ')}" for status, n in counts if n)
+
+
 def selected(splits: Sequence[Row]) -> list[dict[str, Any]]:
     """Return rows for the numeric parameters that grid search selected, one row per parameter.
 
@@ -305,7 +316,7 @@ def note_of(planned: PlannedCell, splits: Sequence[Row], include_failed: bool) -
     if set(statuses) == {Status.UNCERTIFIED}:
         return "; ".join([*parts, NO_CERTIFICATES])
     doubtful = [(s, n) for s, n in sorted(statuses.items()) if s not in FINISHED]
-    texts = [f"{n} {status.replace('_', ' ')}" for status, n in doubtful]
+    texts = [counts_text(doubtful)] if doubtful else []
     if some := sum(map(has_failed_fit, done)):
         how = "included in the means" if include_failed else "not counted"
         texts.append(f"{some} of {n_done} splits {how}")

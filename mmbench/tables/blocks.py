@@ -21,6 +21,7 @@ from mmbench.results.cells import (
     Row,
     all_fits,
     counts,
+    counts_text,
     finished,
     routes_text,
     selected,
@@ -406,9 +407,9 @@ def statuses_text(results: Results, machine: str) -> str:
     """Return the numbers of the binary classifiers of a machine by status, the worst first."""
     statuses = counts(results.by_machine.get(machine, ()), "fits").items()
     ordered = sorted(statuses, key=lambda item: -SEVERITY.index(Status(item[0])))
-    ended = ", ".join(f"{count} {status.replace('_', ' ')}" for status, count in ordered)
     limited = results.value(all_fits(machine), "at_coefficient_limit") or 0
-    return join(ended, f"({limited:.0f} at the coefficient limit)" if limited else "")
+    more = f"({limited:.0f} at the coefficient limit)" if limited else ""
+    return join(counts_text(ordered), more)
 
 
 def fits_grid(results: Results) -> Grid:

@@ -7,14 +7,14 @@ compared with the lowest that any solver reaches.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 import numpy as np
 import pandas as pd
 
 from mmbench.jobs.planned import Key
-from mmbench.results.cells import METRIC, counts, finished
+from mmbench.results.cells import METRIC, counts, counts_text, finished
 from mmbench.results.frames import KernelKey, Results
 from mmbench.tables.names import caption_of, notes_of
 from mmbench.tables.text import NOTHING, Grid, Shown, Text, numbers, small_text, words
@@ -93,7 +93,7 @@ def _grids(results: Results, kernel: KernelKey) -> list[Grid]:
         if support is not None:
             texts = [small_text(results.value(total, name)) for name in (MEDIAN, *LARGEST)]
             found = {m.removeprefix(NATIVE): results.value(total, m) or 0 for m in natives}
-            native = _counts(sorted(found.items(), key=lambda item: -item[1]))
+            native = counts_text(sorted(found.items(), key=lambda item: -item[1]))
             texts += [f"{support:.1f}", native or NOTHING]
         splits = [row for key in keys for row in results.by_cell.get(key, ())]
         failed = [row for row in splits if row.accuracy_pct is None]
@@ -102,7 +102,7 @@ def _grids(results: Results, kernel: KernelKey) -> list[Grid]:
         ended = Counter(str(fit["status"]) for row in done for fit in row.certificates or ())
         statuses = (ended or counts(done, "fits")) + Counter(row.status for row in failed)
         cited = tuple(dict.fromkeys(note for own in notes for note in own))
-        status = Text(_counts(statuses.most_common()) or "not run", notes=cited)
+        status = Text(counts_text(statuses.most_common()) or "not run", notes=cited)
         certificates.append([results.label(solver), *texts, status])
         ms = (results.value(Key(d, kernel[0], None, solver), MS) for d in results.datasets)
         texts = [NOTHING if value is None else f"{value:.3g}" for value in ms]
@@ -115,8 +115,3 @@ def _grids(results: Results, kernel: KernelKey) -> list[Grid]:
         Grid((*first, *heads), certificates, caption),
         Grid((*first, *numbers(*results.datasets)), times, of_times),
     ]
-
-
-def _counts(statuses: Iterable[tuple[str, float]]) -> str:
-    texts = (f"{n:.0f} {status.replace('_', ' ')}" for status, n in statuses if n)
-    return ", ".join(texts)

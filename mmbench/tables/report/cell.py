@@ -14,7 +14,7 @@ from urllib.parse import quote
 from mmbench.errors import FINISHED, Status
 from mmbench.jobs.planned import grouped
 from mmbench.jobs.record import Record
-from mmbench.results.cells import ACCURACY, METRIC, Row, finished, routes_text
+from mmbench.results.cells import ACCURACY, METRIC, Row, counts_text, finished, routes_text
 from mmbench.tables.blocks import label
 from mmbench.tables.render import csv_text
 from mmbench.tables.report.pictures import splits_picture
@@ -144,7 +144,7 @@ def pair_lines(splits: Sequence[Row]) -> list[dict[str, Any]]:
         lines.append({
             "pair": pair,
             "n": len(fits),
-            "ended": ", ".join(f"{n} {status.replace('_', ' ')}" for status, n in ended.items()),
+            "ended": counts_text(ended.items()),
             "sound": set(ended) <= {*FINISHED, Status.UNCERTIFIED},
             "route": routes_text(Counter(fit["route"] for fit in fits if fit.get("route"))),
             "gap": max(gaps, default=None),
