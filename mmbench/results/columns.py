@@ -49,12 +49,12 @@ def typed(frame: str, table: pd.DataFrame) -> pd.DataFrame:
     made = dict[Any, Any]()
     for name, (kind, *_) in columns(frame).items():
         given = table[name].to_numpy(object) if name in table else np.full(len(table), None)
-        dtype, missing = DTYPES[kind], pd.isna(given)
-        known = np.where(missing, "" if dtype == "object" else None, given)
-        values = pd.Series(known, table.index, object)
+        dtype: Any = DTYPES[kind]
+        blank: Any = "" if dtype == "object" else None
+        values = pd.Series(np.where(pd.isna(given), blank, given), table.index, object)
         if kind == "flag":  # also the texts of a CSV file
             values = values.map({"True": True, "False": False, True: True, False: False})
         elif dtype != "object":  # `pd.to_numeric` rounds some texts to a neighbouring number
-            values = values.mask(known == "", None).astype(float)
-        made[name] = values.astype(dtype)  # type: ignore[call-overload]
+            values = values.mask(values == "", None).astype(float)
+        made[name] = values.astype(dtype)
     return pd.DataFrame(made | {name: table[name] for name in table if name not in made})
