@@ -6,8 +6,8 @@ change none of them:
 
     python -m tests.golden.test_golden check --exact svm rmm quickstart
 
-with names of machines, names of experiments, ``fits`` (all machines), ``quick`` (the experiments of
-the default test suite) or ``tables`` (all experiments); ``fits quick`` if no name is given.
+with names of machines, names of experiments, ``fits`` (all machines), ``quick`` (the experiments
+that need no file) or ``tables`` (all experiments); ``fits quick`` if no name is given.
 
 ``--exact`` compares every digit: the same machine, one BLAS thread. Without it
 
@@ -116,7 +116,7 @@ FIT_KEY = ["machine", "params", "solver", "kernel", "problem", "pair"]
 FIT_COLUMNS = [*FIT_KEY, "status", "objective", "bound", "n_support", "errors", "decisions"]
 
 EXPERIMENTS = sorted(path.stem for path in (ROOT / "configs").glob("*.yaml"))
-#: Experiments of the default test suite, which need no file.
+#: Experiments that need no file.
 QUICK = ["quickstart"]
 #: Experiments whose smoke version is no quick check, and why.
 LEFT_OUT = {
@@ -348,7 +348,8 @@ def test_fits_on_the_mirror(machine):
     assert not fit_differences(machine, MIRRORED, exact=False)
 
 
-def test_tables_on_embedded_data(one_process):
+@pytest.mark.slow
+def test_tables_on_embedded_data():
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(pytest, "skip", pytest.fail)  # nothing is missing for embedded data
         check_tables(QUICK)

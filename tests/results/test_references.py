@@ -14,7 +14,7 @@ from mmbench.results.folder import CSV, FACTS, PAIRS, ROWS, SPLITS, read_referen
 from mmbench.tables.build import draw_tables
 
 FOLDERS = sorted(path.parent for path in REFERENCE.glob(f"*/{CSV}"))
-LARGE = ("ldm_table", "solvers", "verdict", "verdict_large")
+LARGE = ("ldm_table", "mamc_table2", "solvers", "verdict", "verdict_large")
 BY_SIZE = [pytest.param(f, marks=pytest.mark.slow if f.name in LARGE else ()) for f in FOLDERS]
 FILES = {"cells": CSV, "splits": SPLITS, "pairs": PAIRS, "rows": ROWS}
 
