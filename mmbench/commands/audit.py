@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from mmbench.datasets import card_names, load_card
-from mmbench.errors import UserError, converted, did_you_mean, listed, visible
+from mmbench.errors import UserError, did_you_mean, listed, visible
 from mmbench.results.published import (
     COUNTS,
     OPTIONAL,
@@ -160,8 +160,7 @@ def audit(
     )
     if output is not None:
         text = result.html() if str(output).lower().endswith(".html") else result.markdown()
-        with converted(f"{output}: the report cannot be written", OSError):
-            write_output(Path(output), lambda file: file.write(text.encode()))
+        write_output(Path(output), text.encode(), "the report cannot be written")
     return result
 
 

@@ -11,18 +11,16 @@ import hashlib
 import json
 import mimetypes
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from datetime import datetime
-from functools import partial
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import IO, Any
 from zipfile import ZIP_DEFLATED, ZipFile, ZipInfo
 
 import mmbench
 from mmbench.commands.cite import entries_of
-from mmbench.config.files import config_files, parse_yaml, read_text, yaml_class
-from mmbench.errors import UserError, converted, listed
-from mmbench.jobs.disk import write_output
+from mmbench.config.files import config_files, parse_yaml, read_text, yaml_text
+from mmbench.errors import UserError, listed
+from mmbench.jobs.disk import write_folder, write_output
 from mmbench.jobs.store import CONFIG
 from mmbench.machines import MACHINES, alias_of
 from mmbench.results.folder import CSV, FACTS, PUBLISHED, SETTINGS, SPLITS, facts_text, frames_of
@@ -59,18 +57,6 @@ EARLIEST = "1980-01-01"
 Files = dict[str, bytes]
 
 
-def put(path: Path, write: Callable[[IO[bytes]], object], problem: str) -> None:
-    """Write a file with a name of the user; raise UserError with `problem` if this fails."""
-    if not path.name:
-        raise UserError(f"{path}: {problem}: it is a folder")
-    with converted(f"{path}: {problem}", OSError):
-        write_output(path, write)
-
-
-def _content(content: bytes, file: IO[bytes]) -> None:
-    file.write(content)
-
-
 def reference_files(results: Results) -> Files:
     """Return the files of a reference folder: frames, facts and printed tables."""
     laid = laid_out(results)
@@ -88,16 +74,14 @@ def write_folders(experiments: Sequence[Results], target: Path) -> str:
         folder = target / one.name
         if (folder / CONFIG).exists():
             raise UserError(f"{folder}: holds records; give another folder with --output")
-        files = reference_files(one)
-        with converted(f"{folder}: cannot be written", OSError):
-            folder.mkdir(parents=True, exist_ok=True)
-        for name, content in files.items():
-            put(folder / name, partial(_content, content), "cannot be written")
+        write_folder(folder, reference_files(one))
     return f"{listed([one.name for one in experiments])}: written to {target}"
 
 
 def write_bundle(experiments: Sequence[Results], target: Path) -> str:
     """Write experiments as a bundle."""
+    import pandas as pd
+
     if target.suffix.lower() != ".zip":
         raise UserError(f"--bundle {target}: the name must end in .zip")
     names = Counter(one.name for one in experiments)
@@ -106,9 +90,9 @@ def write_bundle(experiments: Sequence[Results], target: Path) -> str:
     settings = {one.name: _settings(one) for one in experiments}
     files: Files = {}
     for one in experiments:
-        own = {SETTINGS: _yaml(settings[one.name]), **reference_files(one)}
+        own = {SETTINGS: yaml_text(settings[one.name]).encode(), **reference_files(one)}
         if published := laid_out(one).published:
-            own[PUBLISHED] = _published(published)
+            own[PUBLISHED] = csv_text(pd.DataFrame([*published])).encode()
         files |= {f"{one.name}/{name}": content for name, content in own.items()}
     files[VERSIONS] = _versions(experiments).encode()
     files[REFERENCES] = _references(experiments).encode()
@@ -116,17 +100,15 @@ def write_bundle(experiments: Sequence[Results], target: Path) -> str:
     description = json.dumps(_crate(experiments, files), indent=1, ensure_ascii=False)
     files = {CRATE: f"{description}\n".encode(), **files}
 
-    folders, date = folders_of(settings), datetime.fromisoformat(EARLIEST)
-
     def write(file: IO[bytes]) -> None:
         with ZipFile(file, "w", ZIP_DEFLATED) as archive:
-            for name, content in [*((folder, b"") for folder in folders), *files.items()]:
-                info = ZipInfo(name, (*date.timetuple()[:6],))
+            for name, content in (dict.fromkeys(folders_of(settings), b"") | files).items():
+                info = ZipInfo(name)  # by default with the date EARLIEST
                 # a folder, or a regular file that everybody may read
                 info.external_attr = (0o40755 << 16 | 0x10) if info.is_dir() else 0o100644 << 16
                 archive.writestr(info, content, ZIP_DEFLATED)
 
-    put(target, write, "cannot be written")
+    write_output(target, write)
     return f"{listed([*settings])}: written to {target}"
 
 
@@ -137,24 +119,10 @@ def _settings(results: Results) -> dict[str, Any]:
     places = [results.folder / SETTINGS, results.folder / CONFIG]
     places += [path for name, path in config_files().items() if name == results.name]
     for path in places:
-        if path.is_file() and isinstance(
-            content := parse_yaml(read_text(path), str(path)), Mapping
-        ):
+        content = parse_yaml(read_text(path), str(path)) if path.is_file() else None
+        if isinstance(content, Mapping):
             return portable(content, path)
     raise UserError(f"{results.folder}: a bundle needs the configuration, which is not known")
-
-
-def _yaml(content: Mapping[str, Any]) -> bytes:
-    import yaml
-
-    form: Any = {"sort_keys": False, "allow_unicode": True, "default_flow_style": None}
-    return yaml.dump(dict(content), Dumper=yaml_class("SafeDumper"), encoding="utf-8", **form)
-
-
-def _published(rows: Iterable[Mapping[str, Any]]) -> bytes:
-    import pandas as pd
-
-    return csv_text(pd.DataFrame([*rows])).encode()
 
 
 def _commits(experiments: Iterable[Results]) -> list[str]:

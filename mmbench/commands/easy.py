@@ -146,7 +146,7 @@ def easy(
         overrides = ["datasets[0].separator=','", *overrides]
         with converted(f"{data}: cannot be written", OSError):
             data.parent.mkdir(parents=True, exist_ok=True)
-            write_atomically(data, lambda file: file.write(content))
+            write_atomically(data, content)
     config = config_for(Path(data).expanduser(), target, overrides, all_machines, say)
     (finished,) = run(config, results, say=say, **{**options, "by_machine": True, "set": ()})
     folder = finished.folder

@@ -6,18 +6,17 @@ Files are copied unchanged and only added, so that an interrupted merge can be r
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from collections.abc import Set as AbstractSet
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 from mmbench.commands.options import Say, to_stderr
 from mmbench.config.files import parse_yaml
 from mmbench.errors import UserError, listed
 from mmbench.jobs.disk import read_regular
 from mmbench.jobs.planned import Plan, grouped
-from mmbench.jobs.record import Content, is_done
+from mmbench.jobs.record import Record
 from mmbench.jobs.seal import BadRecord
 from mmbench.jobs.store import CONFIG, RecordStore
 from mmbench.results.folder import folders_in
@@ -54,33 +53,6 @@ class Merged:
     planned: int
 
 
-class JobResult(NamedTuple):
-    """The result of a job, for the comparison of two records."""
-
-    done: bool
-    #: Data set, machine, repeat and fold, as text.
-    at: str
-    metrics: Mapping[str, Any]
-    #: Selected parameters.
-    parameters: Any
-    #: Hash of the split.
-    split: str | None
-
-    @classmethod
-    def of(cls, record: Content) -> JobResult:
-        """Return the result in a record."""
-        job, split = record["job"], record.get("split") or {}
-        machine, place = job.get("variant") or job["machine"], job["split"]
-        at = f"repeat {place['repeat'] + 1} fold {place['fold'] + 1}"
-        chosen = (record.get("selection") or {}).get("params")
-        text = f"{job['dataset']['name']} {machine}, {at}"
-        return cls(is_done(record), text, record["metrics"], chosen, split.get("digest"))
-
-    def differences(self, other: JobResult) -> list[str]:
-        """Return the names of the fields in which two results differ, except `done` and `at`."""
-        return [n for n in self._fields[2:] if getattr(self, n) != getattr(other, n)]
-
-
 @dataclass(frozen=True)
 class Part:
     """A results folder that is merged."""
@@ -88,15 +60,19 @@ class Part:
     store: RecordStore
     plan: Plan
     config: Mapping[str, Any]
-    #: Results by key of the job.
-    outcomes: Mapping[str, JobResult]
-    #: Content hashes in the records of each data set.
-    hashes: Mapping[str, AbstractSet[str]]
+    #: Intact records of planned jobs, by key.
+    records: Mapping[str, Record]
 
     @property
     def folder(self) -> Path:
         """The results folder."""
         return self.store.folder
+
+    @property
+    def hashes(self) -> set[tuple[str, str]]:
+        """Names and content hashes of the data sets in the records."""
+        jobs = (record.job for record in self.records.values())
+        return {(job.dataset.name, job.dataset_hash) for job in jobs}
 
 
 def merge(
@@ -156,23 +132,14 @@ def _part(folder: Path, say: Say) -> Part:
         plan = store.plan()
     if plan is None or not plan.jobs:
         raise UserError(f"{folder}: no intact plan; run the experiment again in it first")
-    outcomes, hashes, others = {}, dict[str, set[str]](), 0
-    for key in store.keys():  # noqa: SIM118
-        if key not in plan.jobs:
-            others += 1
-            continue
-        try:
-            record = store.read(key)
-        except (BadRecord, OSError) as error:
-            say(f"{store.path_of(key)}: {error}; left out")
-            continue
-        outcomes[key] = JobResult.of(record)
-        job = record["job"]
-        hashes.setdefault(job["dataset"]["name"], set()).add(job["dataset_hash"])
-    if others:
+    found, damaged = store.records()
+    for line in damaged:
+        say(f"{folder}: {line}; left out")
+    records = {record.key: record for record in found if record.key in plan.jobs}
+    if others := len(found) - len(records):
         say(f"{folder}: {others} records of other settings or earlier versions left out")
     config = parse_yaml(read_regular(folder / CONFIG).decode(), str(folder / CONFIG))
-    return Part(store, plan, config if isinstance(config, Mapping) else {}, outcomes, hashes)
+    return Part(store, plan, config if isinstance(config, Mapping) else {}, records)
 
 
 def _check(parts: Sequence[Part]) -> None:
@@ -180,8 +147,7 @@ def _check(parts: Sequence[Part]) -> None:
     start = parts[0]
     for part in parts[1:]:
         both = f"{start.folder} and {part.folder}"
-        for name, found in part.hashes.items():
-            contents = sorted(start.hashes.get(name, found) | found)
+        for name, contents in grouped(sorted(start.hashes | part.hashes)).items():
             if len(contents) > 1:
                 other = f"other data of {name!r}: {' and '.join(h[:12] for h in contents)}"
                 raise UserError(f"{both} have {other}; run one of them again with the same file")
@@ -203,21 +169,30 @@ def _difference(one: Part, other: Part) -> str:
     return f"{listed([*names])}; another version of a machine, or other data"
 
 
+def _result(record: Record) -> dict[str, Any]:
+    """Return what two records of a job must have in common, by name."""
+    chosen, split = record.selection.get("params"), record.split.get("digest")
+    return {"metrics": record.metrics, "parameters": chosen, "split": split}
+
+
 def _chosen(parts: Sequence[Part], first: bool, say: Say) -> tuple[dict[str, Part], int]:
     """Return, for each key, the part whose record is kept, and the number of equal records."""
     chosen: dict[str, Part] = {}
     equal, conflicts = 0, list[str]()
     for part in parts:
-        for key, outcome in part.outcomes.items():
+        for key, record in part.records.items():
             known = chosen.get(key)
-            if known is None or (outcome.done and not known.outcomes[key].done):
+            if known is None or (record.done and not known.records[key].done):
                 chosen[key] = part
-            elif outcome.done:
-                differ = outcome.differences(known.outcomes[key])
+            elif record.done:
+                other = _result(known.records[key])
+                differ = [name for name, own in _result(record).items() if own != other[name]]
                 equal += not differ
                 if differ:
-                    what = f"{outcome.at}: {' and '.join(differ)}"
-                    conflicts.append(f"{known.folder} and {part.folder} differ in {what}")
+                    place = f"repeat {record.at[0] + 1} fold {record.at[1] + 1}"
+                    what = f"{record.job.dataset.name} {record.job.column}, {place}"
+                    both = f"{known.folder} and {part.folder} differ in {what}"
+                    conflicts.append(f"{both}: {' and '.join(differ)}")
     if conflicts and not first:
         more = f" ({len(conflicts)} jobs differ)" if conflicts[1:] else ""
         raise UserError(f"{conflicts[0]}{more}; --first takes the record of the first folder")
@@ -236,5 +211,5 @@ def _write(folder: Path, parts: Sequence[Part], chosen: Mapping[str, Part], equa
         for key, part in chosen.items():
             if part.folder.resolve() != folder.resolve():
                 added += store.adopt(key, part.store)
-    done = sum(part.outcomes[key].done for key, part in chosen.items())
+    done = sum(part.records[key].done for key, part in chosen.items())
     return Merged(plan.name, folder, added, equal, done, len(plan.jobs))

@@ -9,7 +9,6 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from operator import methodcaller
 from pathlib import Path
 from typing import Any
 from xml.etree import ElementTree as ET
@@ -21,7 +20,7 @@ from mmbench.datasets.dataset import TASK
 from mmbench.datasets.fetch import Places
 from mmbench.datasets.openml import find_task, read_split_table
 from mmbench.errors import UserError, converted
-from mmbench.jobs.disk import write_output
+from mmbench.jobs.disk import write_folder
 from mmbench.jobs.planned import key_of
 from mmbench.jobs.record import Record
 from mmbench.results.frames import Arrays, Results
@@ -39,10 +38,8 @@ def write_runs(experiments: Sequence[Results], target: Path, places: Places) -> 
     for one in experiments:
         for task_id, name, records in _runs(one):
             folder = target / one.name / f"task_{task_id}" / name
-            for file, text in _files(one, task_id, name, records, places).items():
-                with converted(f"{folder}: cannot be written", OSError):
-                    folder.mkdir(parents=True, exist_ok=True)
-                    write_output(folder / file, methodcaller("write", text.encode()))
+            files = _files(one, task_id, name, records, places)
+            write_folder(folder, {file: text.encode() for file, text in files.items()})
             folders.append(folder)
     if not folders:
         raise UserError("--openml: the results contain no finished jobs of an OpenML task")

@@ -10,10 +10,11 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from mmbench.commands.bundle import put, write_bundle, write_folders
+from mmbench.commands.bundle import write_bundle, write_folders
 from mmbench.commands.options import Say, parse_only
 from mmbench.datasets.fetch import Places
 from mmbench.errors import UserError, did_you_mean, extra
+from mmbench.jobs.disk import write_output
 from mmbench.jobs.store import CONFIG, RecordStore
 from mmbench.results import load
 from mmbench.results.beside import beside, narrowed
@@ -120,7 +121,7 @@ def table(
         read = [narrowed(one, _wanted(one, only)) for one in read]
     text = draw_tables(read, fmt, layout, say, metrics, bold, block, caption)
     if output is not None:
-        put(output, lambda file: file.write(text.encode()), "cannot write the table")
+        write_output(output, text.encode(), "cannot write the table")
     found = TableText(text)
     found.tables = lambda: [
         table for one in read for table in tables_of(one, layout, metrics, bold)
@@ -383,11 +384,11 @@ def export(
         # the error message of pandas would not name the extra of mmbench that must be installed
         with extra("parquet", "a Parquet file"):
             import pyarrow  # noqa: F401
-        put(output, lambda file: rows.to_parquet(file, index=False), "cannot be written")
+        write_output(output, rows.to_parquet(index=False))
     else:
         text = csv_text(rows).encode()
         content = gzip.compress(text, mtime=0) if output.suffix.lower() == ".gz" else text
-        put(output, lambda file: file.write(content), "cannot be written")
+        write_output(output, content)
     return f"{len(rows)} rows written to {output}"
 
 

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from statistics import mean
-from typing import IO, TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any
 
 from mmbench.allowance import messages_to
 from mmbench.commands.options import Say
@@ -154,13 +154,8 @@ def write(model: Pipeline, path: Path) -> None:
     import joblib
 
     text = json.dumps(model.provenance_, indent=2, default=str) + "\n"
-    writers: dict[Path, Callable[[IO[bytes]], object]] = {
-        path: lambda file: joblib.dump(model, file),
-        path.with_suffix(".json"): lambda file: file.write(text.encode()),
-    }
-    for place, writer in writers.items():
-        with converted(f"{place}: cannot be written", OSError):
-            write_output(place, writer)
+    write_output(path, partial(joblib.dump, model))
+    write_output(path.with_suffix(".json"), text.encode())
 
 
 def records_of(

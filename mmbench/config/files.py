@@ -235,6 +235,14 @@ def _expanded_size(node: Any, where: str, sizes: dict[int, float]) -> float:
     return sizes[id(node)]
 
 
+def yaml_text(content: Mapping[str, Any]) -> str:
+    """Return a configuration as YAML text."""
+    import yaml
+
+    form: Any = {"sort_keys": False, "allow_unicode": True, "default_flow_style": None}
+    return yaml.dump(dict(content), Dumper=yaml_class("SafeDumper"), **form)
+
+
 @cache
 def yaml_class(name: str) -> Any:
     """Return PyYAML's loader or dumper class `name`, changed to treat numbers and truth values as

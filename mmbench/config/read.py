@@ -16,7 +16,7 @@ from pydantic import ValidationError
 
 from mmbench.config.checks import check, check_source
 from mmbench.config.faults import Fault, at, dotted, explain, shown
-from mmbench.config.files import check_counts, find_config, load_yaml, parse_yaml, yaml_class
+from mmbench.config.files import check_counts, find_config, load_yaml, parse_yaml, yaml_text
 from mmbench.config.grids import distinct
 from mmbench.config.model import Config
 from mmbench.config.smoke import version_for
@@ -185,8 +185,4 @@ def to_yaml(config: Config) -> str:
 
     The paths in the text are absolute, so that the text can be stored in any folder.
     """
-    import yaml
-
-    content = config.model_dump(exclude_defaults=True)
-    form: Any = {"sort_keys": False, "allow_unicode": True, "default_flow_style": None}
-    return yaml.dump(content, Dumper=yaml_class("SafeDumper"), **form)
+    return yaml_text(config.model_dump(exclude_defaults=True))

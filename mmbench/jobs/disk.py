@@ -5,11 +5,12 @@ from __future__ import annotations
 import errno
 import os
 import stat
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from pathlib import Path
 from typing import IO
 
+from mmbench.errors import UserError, converted
 from mmbench.jobs.seal import BadRecord
 
 #: Suffix of temporary files; each run starts by deleting the temporary files of killed processes.
@@ -22,17 +23,20 @@ NOFOLLOW, NONBLOCK = getattr(os, "O_NOFOLLOW", 0), getattr(os, "O_NONBLOCK", 0)
 READ = os.O_RDONLY | NOFOLLOW | NONBLOCK | getattr(os, "O_BINARY", 0)
 
 
-def write_atomically(path: Path, write: Callable[[IO[bytes]], object]) -> None:
+#: Content of a file, or a function that writes the content to an open file.
+Content = bytes | Callable[[IO[bytes]], object]
+
+
+def write_atomically(path: Path, content: Content) -> None:
     """Write a file so that no reader sees an incomplete file, even after a crash.
 
-    `write` is called with the open temporary file. An old file or link at the path of the temporary
-    file is removed first.
+    An old file or link at the path of the temporary file is removed first.
     """
     temporary = path.with_name(path.name + TEMPORARY)
     temporary.unlink(missing_ok=True)
     try:
         with temporary.open("xb") as file:  # mode x fails if the path exists, even as a link
-            write(file)
+            _write(file, content)
             file.flush()
             os.fsync(file.fileno())
         temporary.replace(path)
@@ -41,15 +45,32 @@ def write_atomically(path: Path, write: Callable[[IO[bytes]], object]) -> None:
     sync_folder(path.parent)
 
 
-def write_output(path: Path, write: Callable[[IO[bytes]], object]) -> None:
-    """Write a file that the user names. A link, a device or a pipe, such as /dev/stdout, is kept:
-    its target is written. Any other file is replaced, see `write_atomically`.
+def _write(file: IO[bytes], content: Content) -> None:
+    file.write(content) if isinstance(content, bytes) else content(file)
+
+
+def write_output(path: Path, content: Content, problem: str = "cannot be written") -> None:
+    """Write a file that the user names; raise UserError with `problem` if this fails.
+
+    A link, a device or a pipe, such as /dev/stdout, is kept: its target is written. Any other file
+    is replaced, see `write_atomically`.
     """
-    if path.is_symlink() or (path.exists() and not path.is_file()):
-        with path.open("wb") as file:
-            write(file)
-    else:
-        write_atomically(path, write)
+    if not path.name:
+        raise UserError(f"{path}: {problem}: it is a folder")
+    with converted(f"{path}: {problem}", OSError):
+        if not path.is_symlink() and (path.is_file() or not path.exists()):
+            write_atomically(path, content)
+        else:
+            with path.open("wb") as file:
+                _write(file, content)
+
+
+def write_folder(folder: Path, files: Mapping[str, bytes]) -> None:
+    """Write files into a folder that the user names, and that need not exist."""
+    with converted(f"{folder}: cannot be written", OSError):
+        folder.mkdir(parents=True, exist_ok=True)
+    for name, content in files.items():
+        write_output(folder / name, content)
 
 
 def read_regular(path: Path, most: int = TEXT_BYTES) -> bytes:

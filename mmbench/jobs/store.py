@@ -92,7 +92,7 @@ class RecordStore:
         if not (folder / CONFIG).is_file():
             with suppress(BadRecord, OSError):  # a lost configuration is restored from the plan
                 if (plan := self.plan()) and plan.config:
-                    write_atomically(folder / CONFIG, lambda f: f.write(plan.config.encode()))
+                    write_atomically(folder / CONFIG, plan.config.encode())
                     return
             kind = "does not exist" if not folder.exists() else f"has no {CONFIG}"
             raise UserError(f"{folder}: {kind}, so it is not the results folder of an experiment")
@@ -119,10 +119,10 @@ class RecordStore:
             (folder / "records").mkdir(parents=True, exist_ok=True)
             with exclusive(folder / LOCK):
                 (folder / PLAN).unlink(missing_ok=True)
-                write_atomically(folder / CONFIG, lambda file: file.write(config.encode()))
+                write_atomically(folder / CONFIG, config.encode())
                 if plan is not None:
                     plan = replace(plan, config_sha256=_sha256(config.encode()), config=config)
-                    write_atomically(folder / PLAN, lambda file: file.write(plan.dump()))
+                    write_atomically(folder / PLAN, plan.dump())
         return cls(folder)
 
     @contextmanager
@@ -160,8 +160,8 @@ class RecordStore:
         text = sealed({**record, "arrays": _sha256(data) if data else None}, indent=1)
         with converted(f"{self.folder}: cannot be written to", OSError):
             if data:
-                write_atomically(self.path_of(key, ".npz"), lambda file: file.write(data))
-            write_atomically(self.path_of(key), lambda file: file.write(text))
+                write_atomically(self.path_of(key, ".npz"), data)
+            write_atomically(self.path_of(key), text)
 
     def adopt(self, key: str, source: RecordStore) -> bool:
         """Copy the files of a record from another folder as they are, unless the job has a result
@@ -180,8 +180,8 @@ class RecordStore:
         with converted(f"{self.folder}: cannot be written to", OSError):
             if record.get("arrays") is not None:
                 data = read_regular(source.path_of(key, ".npz"), ARRAYS_BYTES)
-                write_atomically(self.path_of(key, ".npz"), lambda file: file.write(data))
-            write_atomically(self.path_of(key), lambda file: file.write(text))
+                write_atomically(self.path_of(key, ".npz"), data)
+            write_atomically(self.path_of(key), text)
         return True
 
     def read(self, key: str) -> Content:

@@ -30,6 +30,6 @@ def test_windows_opens_no_folders_and_has_no_pwrite(tmp_path, monkeypatch):
     monkeypatch.setattr(os, "open", only_files)
     monkeypatch.delattr(os, "pwrite")
     with exclusive(tmp_path / ".lock"):
-        write_atomically(tmp_path / "file", lambda file: file.write(b"content"))
+        write_atomically(tmp_path / "file", b"content")
     assert (tmp_path / "file").read_bytes() == b"content"
     assert (tmp_path / ".lock").read_text().startswith(f"process {os.getpid()} on ")

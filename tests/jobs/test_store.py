@@ -106,12 +106,12 @@ def test_a_crash_while_writing_leaves_no_record(store, job, arrays, monkeypatch,
     calls = []
     real = store_module.write_atomically
 
-    def crash(path, write):
+    def crash(path, content):
         calls.append(path)
         if len(calls) == moment:
             path.with_name(path.name + ".tmp").write_bytes(b"half")
             raise KeyboardInterrupt
-        real(path, write)
+        real(path, content)
 
     monkeypatch.setattr(store_module, "write_atomically", crash)
     with pytest.raises(KeyboardInterrupt):
@@ -126,7 +126,7 @@ def test_a_crash_while_writing_leaves_no_record(store, job, arrays, monkeypatch,
 
 
 def test_a_full_disk_is_one_line(store, job, monkeypatch):
-    def full(path, write):
+    def full(path, content):
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
     monkeypatch.setattr(store_module, "write_atomically", full)

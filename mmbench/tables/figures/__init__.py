@@ -128,5 +128,5 @@ def draw_figure(name: str, results: Results, output: Path, **options: Any) -> st
         if output.suffix.lower() == ".svg":  # a title for screen readers
             title = f"\n <title>{escape(figure.about)}</title>".encode()
             content = re.sub(b"<svg[^>]*>", lambda tag: tag[0] + title, content, count=1)
-        write_atomically(output, lambda file: file.write(content))
+        write_atomically(output, content)
     return numbers.replace(r"\$", "$")
