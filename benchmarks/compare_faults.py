@@ -17,7 +17,8 @@ from typing import NamedTuple
 import numpy as np
 import pandas as pd
 
-from mmbench.datasets import card_names, load_card
+from mmbench.datasets.card import load_card
+from mmbench.datasets.card_files import card_names
 from mmbench.jobs.planned import Key
 from mmbench.results.cells import COUNTED, METRIC
 from mmbench.results.compare import Changes, compare

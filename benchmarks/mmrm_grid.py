@@ -21,7 +21,10 @@ from sklearn.datasets import load_iris
 from threadpoolctl import threadpool_limits
 
 from mmbench.config.grids import expand_auto
-from mmbench.datasets import card_names, load_dataset, make_preprocess, split_at
+from mmbench.datasets.card_files import card_names
+from mmbench.datasets.load import load_dataset
+from mmbench.datasets.partitions import split_at
+from mmbench.datasets.preprocess import make_preprocess
 from mmbench.machines import MMRM
 
 FIELDS = ("data", "split", "n", "d", "fits", "optimal", "trivial", "at_limit", "gap", "seconds")

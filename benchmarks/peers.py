@@ -152,7 +152,7 @@ def documents(n, d, words):
 @cache
 def loaded(name, mirror):
     """Return a data set of the mirror."""
-    from mmbench.datasets import load_dataset
+    from mmbench.datasets.load import load_dataset
 
     return load_dataset(name, store="datasets", mirror=mirror, allow_network=False)
 

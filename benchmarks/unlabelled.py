@@ -16,7 +16,7 @@ from pathlib import Path
 import numpy as np
 from sklearn.preprocessing import scale
 
-from mmbench.datasets import load_dataset
+from mmbench.datasets.load import load_dataset
 from mmbench.machines import RMM, SVM
 
 MOST_ROWS, DRAWS, LABELLED = 800, 20, (5, 10, 20, 50)

@@ -17,7 +17,7 @@ import pytest
 from helpers.serial_executor import no_processes
 from hypothesis import Phase, settings
 
-from mmbench.datasets import load_dataset
+from mmbench.datasets.load import load_dataset
 from mmbench.resources import REFERENCE
 from mmbench.results import folder as results_folder
 

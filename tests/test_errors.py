@@ -8,7 +8,8 @@ from pathlib import Path
 import pytest
 
 from mmbench.config.read import load_config
-from mmbench.datasets import DatasetRef, load_dataset
+from mmbench.datasets.dataset import DatasetRef
+from mmbench.datasets.load import load_dataset
 from mmbench.errors import MAX_LINE, UserError, did_you_mean, extra, readable, visible
 from mmbench.running.progress import progress_for
 

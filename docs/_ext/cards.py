@@ -13,7 +13,8 @@ from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
 from mmbench.config.read import load_config
-from mmbench.datasets import card_names, load_card
+from mmbench.datasets.card import load_card
+from mmbench.datasets.card_files import card_names
 from mmbench.resources import CONFIGS
 
 if TYPE_CHECKING:

@@ -8,7 +8,8 @@ from importlib.resources import files
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from mmbench.datasets import card_names, load_card
+from mmbench.datasets.card import load_card
+from mmbench.datasets.card_files import card_names
 from mmbench.errors import UserError, did_you_mean, listed, visible
 from mmbench.results.published import (
     COUNTS,

@@ -51,7 +51,8 @@ def entries_of(machines: Sequence[str]) -> list[str]:
 
 def _of_experiment(name: str) -> list[str]:
     from mmbench.config.read import load_config
-    from mmbench.datasets import card_names, load_card
+    from mmbench.datasets.card import load_card
+    from mmbench.datasets.card_files import card_names
     from mmbench.jobs.planned import grouped
     from mmbench.results.folder import read_experiment
 

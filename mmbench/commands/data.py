@@ -4,9 +4,11 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-from mmbench.datasets import DatasetRef, card_names, load_card, split_rules
-from mmbench.datasets.card import Card
+from mmbench.datasets.card import Card, load_card
+from mmbench.datasets.card_files import card_names
+from mmbench.datasets.dataset import DatasetRef
 from mmbench.datasets.fetch import Places, Search, SourceFiles, copy_to_store, find
+from mmbench.datasets.partitions import split_rules
 from mmbench.errors import UserError
 
 

@@ -18,8 +18,9 @@ from mmbench.commands.experiments import PlannedExperiment, plan_experiments
 from mmbench.commands.listing import aligned
 from mmbench.commands.options import Options, options_of, unbundled
 from mmbench.config.grids import n_points
-from mmbench.datasets import DatasetRef, load_dataset
+from mmbench.datasets.dataset import DatasetRef
 from mmbench.datasets.fetch import NotAvailable
+from mmbench.datasets.load import load_dataset
 from mmbench.errors import UserError
 from mmbench.jobs.job import Job
 from mmbench.jobs.planned import Key, grouped, key_of

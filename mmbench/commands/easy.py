@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
     from mmbench.commands.outputs import TableText
     from mmbench.config.model import Config
-    from mmbench.datasets import Dataset
+    from mmbench.datasets.dataset import Dataset
     from mmbench.reader.formats import DenseTable
     from mmbench.results.frames import Results
 
@@ -258,7 +258,7 @@ def config_for(path: Path, target: Any, overrides: Iterable[str], every: bool, s
 
 def data_of(config: Config) -> Dataset:
     """Return the only data set of a configuration."""
-    from mmbench.datasets import load_dataset
+    from mmbench.datasets.load import load_dataset
     from mmbench.reader.keys import SVMLIGHT, inner_path
 
     (entry,) = config.datasets
@@ -381,7 +381,7 @@ def experiment_of(
     """
     from mmbench.config.files import load_yaml
     from mmbench.config.read import config_of
-    from mmbench.datasets import card_names
+    from mmbench.datasets.card_files import card_names
     from mmbench.reader.formats import read_file
     from mmbench.reader.keys import inner_path, knows_target, no_file
 

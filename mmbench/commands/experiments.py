@@ -26,8 +26,10 @@ from mmbench.config.plan import job_of_column, need_dense_rows, plan, plan_of
 from mmbench.config.read import load_configs, to_yaml
 from mmbench.config.smoke import smoke
 from mmbench.config.suites import with_tasks
-from mmbench.datasets import DatasetRef, load_dataset, split_at, split_slots
+from mmbench.datasets.dataset import DatasetRef
 from mmbench.datasets.fetch import NotAvailable, Places
+from mmbench.datasets.load import load_dataset
+from mmbench.datasets.partitions import split_at, split_slots
 from mmbench.errors import SEVERITY, UserError, listed
 from mmbench.jobs.choice import choice_of
 from mmbench.jobs.job import Job

@@ -34,8 +34,7 @@ def machine_rows(aliases: bool = False) -> list[tuple]:
 
 def dataset_rows() -> list[tuple]:
     """Return the name and the title of each data set with a card (description file)."""
-    from mmbench.datasets import card_names
-    from mmbench.datasets.card_files import read_card
+    from mmbench.datasets.card_files import card_names, read_card
 
     return [(name, read_card(name)[1].get("title", "")) for name in card_names()]
 

@@ -104,7 +104,9 @@ def refit(
     from sklearn.pipeline import Pipeline
     from sklearn.preprocessing import FunctionTransformer
 
-    from mmbench.datasets import load_dataset, make_preprocess, training_subset
+    from mmbench.datasets.load import load_dataset
+    from mmbench.datasets.partitions import training_subset
+    from mmbench.datasets.preprocess import make_preprocess
     from mmbench.machines.base.foreign import ForeignClassifier
 
     if calibrate not in (None, "sigmoid", "isotonic"):

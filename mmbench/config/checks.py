@@ -24,7 +24,10 @@ from mmbench.config.grids import (
 )
 from mmbench.config.model import NAME_FORM, NAME_PATTERN, OWN_FILE, Config, DatasetEntry
 from mmbench.config.plan import placed_rows, table_cells
-from mmbench.datasets import DatasetRef, card_names, check_classes, check_steps, split_slots
+from mmbench.datasets.card_files import card_names
+from mmbench.datasets.dataset import DatasetRef, check_classes
+from mmbench.datasets.partitions import split_slots
+from mmbench.datasets.preprocess import check_steps
 from mmbench.errors import did_you_mean
 from mmbench.kernels import KERNELS
 from mmbench.machines import ALIASES, MACHINES, alias_of, machine_class

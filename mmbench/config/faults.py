@@ -21,7 +21,7 @@ from mmbench.config.model import (
     Select,
     keys_of,
 )
-from mmbench.datasets import RULES
+from mmbench.datasets.partitions import RULES
 from mmbench.errors import UserError, did_you_mean
 from mmbench.machines import machine_class
 

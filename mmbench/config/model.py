@@ -46,9 +46,8 @@ from mmbench.config.values import (
     StepList,
     Value,
 )
-from mmbench.datasets import RULES, DatasetRef, parse_rule
-from mmbench.datasets.dataset import SOURCES, SUITE, TASK, Steps
-from mmbench.datasets.partitions import SplitRule
+from mmbench.datasets.dataset import SOURCES, SUITE, TASK, DatasetRef, Steps
+from mmbench.datasets.partitions import RULES, SplitRule, parse_rule
 from mmbench.errors import UserError, converted
 from mmbench.jobs.job import NESTED, SelectRef, SplitRef
 from mmbench.jobs.limits import Limits, parse_limits

@@ -11,8 +11,10 @@ from mmbench.config.faults import Fault
 from mmbench.config.grids import AUTO, expand_auto, for_kernel, replaced_by
 from mmbench.config.model import Config, DatasetEntry
 from mmbench.config.smoke import SUFFIX
-from mmbench.datasets import Dataset, DatasetRef, dataset_hash, load_dataset, split_slots
+from mmbench.datasets.dataset import Dataset, DatasetRef
 from mmbench.datasets.fetch import NotAvailable
+from mmbench.datasets.load import dataset_hash, load_dataset
+from mmbench.datasets.partitions import split_slots
 from mmbench.errors import UserError
 from mmbench.jobs.identity import parameters_of
 from mmbench.jobs.job import DEFAULT_DEGREE, Job, SplitRef

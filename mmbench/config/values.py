@@ -18,9 +18,8 @@ from pydantic import (
 
 from mmbench.config.files import MAX_SPLITS, config_files, read_text, refuse_address
 from mmbench.config.grids import AUTO, LOG_BASES, distinct, in_yaml, parse_axis, parse_value
-from mmbench.datasets import parse_steps
 from mmbench.datasets.dataset import Steps
-from mmbench.datasets.preprocess import STEP_NAMES
+from mmbench.datasets.preprocess import STEP_NAMES, parse_steps
 from mmbench.errors import UserError, converted, did_you_mean
 from mmbench.jobs.planned import PublishedRow
 from mmbench.kernels import KERNELS

@@ -141,7 +141,7 @@ class Dataset:
     predefined : list of (train rows, test rows) or None
         Splits that are distributed with the data, or read from `splits_source`.
     content_hash : str
-        SHA-256 that identifies the content of the data; see `mmbench.datasets.dataset_hash`.
+        SHA-256 that identifies the content of the data; see `mmbench.datasets.load.dataset_hash`.
     deviations : tuple of str
         Differences between these data and the full data set, shown as footnotes of tables.
     split_deviations : tuple of str

@@ -9,15 +9,10 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import clone
 
-from mmbench.datasets import (
-    DatasetRef,
-    Split,
-    load_dataset,
-    make_preprocess,
-    split_at,
-    too_few_rows,
-    use_labels,
-)
+from mmbench.datasets.dataset import DatasetRef, too_few_rows
+from mmbench.datasets.load import load_dataset
+from mmbench.datasets.partitions import Split, split_at
+from mmbench.datasets.preprocess import make_preprocess, use_labels
 from mmbench.errors import UserError
 from mmbench.jobs.job import Job, SplitRef
 

@@ -11,10 +11,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mmbench import machines
-from mmbench.datasets import Dataset, load_dataset, make_preprocess, split_at
-from mmbench.datasets.dataset import check_classes
+from mmbench.datasets.dataset import Dataset, check_classes
 from mmbench.datasets.fetch import NotAvailable
-from mmbench.datasets.preprocess import is_path
+from mmbench.datasets.load import load_dataset
+from mmbench.datasets.partitions import split_at
+from mmbench.datasets.preprocess import is_path, make_preprocess
 from mmbench.errors import UserError, readable
 from mmbench.jobs.job import Job
 from mmbench.jobs.train import by_label, is_class_weight, job_seeds, make_machine

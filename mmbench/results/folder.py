@@ -218,7 +218,8 @@ def _sizes(rows: Iterable[Any]) -> dict[str, dict[str, list[int]]]:
     """For each data set, return the smallest and largest numbers of training rows, test rows,
     features (before preprocessing) and classes.
     """
-    from mmbench.datasets import card_names, load_card
+    from mmbench.datasets.card import load_card
+    from mmbench.datasets.card_files import card_names
 
     found: dict[str, dict[str, list[int]]] = {}
     for name, own in grouped((row.dataset, row) for row in rows).items():

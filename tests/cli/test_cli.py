@@ -14,7 +14,7 @@ from typer.testing import CliRunner
 from mmbench import __version__
 from mmbench.cli.app import app
 from mmbench.config.read import load_config
-from mmbench.datasets import card_names
+from mmbench.datasets.card_files import card_names
 from mmbench.errors import UserError
 from mmbench.machines import ALIASES, MACHINES
 from mmbench.resources import CONFIGS

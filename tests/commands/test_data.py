@@ -8,7 +8,8 @@ import pytest
 from helpers.data_server import files_in
 
 from mmbench.commands.data import fetch, info, summaries, verify
-from mmbench.datasets import load_card, load_dataset
+from mmbench.datasets.card import load_card
+from mmbench.datasets.load import load_dataset
 from mmbench.errors import UserError
 
 

@@ -8,9 +8,10 @@ from pathlib import Path
 import pytest
 
 from mmbench.commands.data import verify
-from mmbench.datasets import Card, card_names, dataset_hash, load_card, load_dataset
-from mmbench.datasets.card import Expected
+from mmbench.datasets.card import Card, Expected, load_card
+from mmbench.datasets.card_files import card_names
 from mmbench.datasets.generators import GENERATORS
+from mmbench.datasets.load import dataset_hash, load_dataset
 from mmbench.datasets.parsers import PARSERS
 from mmbench.errors import UserError
 

@@ -8,8 +8,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from mmbench.datasets import keep_classes, load_dataset, split_at
-from mmbench.datasets.dataset import Dataset
+from mmbench.datasets.dataset import Dataset, keep_classes
+from mmbench.datasets.load import load_dataset
+from mmbench.datasets.partitions import split_at
 from mmbench.errors import UserError
 
 

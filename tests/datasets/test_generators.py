@@ -5,8 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from mmbench.datasets import dataset_hash, load_dataset, split_at, split_slots
 from mmbench.datasets.generators import GENERATORS, generate
+from mmbench.datasets.load import dataset_hash, load_dataset
+from mmbench.datasets.partitions import split_at, split_slots
 
 
 @pytest.mark.parametrize("name", sorted(GENERATORS))

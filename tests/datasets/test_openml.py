@@ -16,7 +16,8 @@ import mmbench
 from mmbench.commands.dry_run import dry_run
 from mmbench.commands.outputs import export
 from mmbench.config.read import load_config
-from mmbench.datasets import DatasetRef, dataset_hash, load_dataset
+from mmbench.datasets.dataset import DatasetRef
+from mmbench.datasets.load import dataset_hash, load_dataset
 from mmbench.errors import UserError
 
 pytestmark = pytest.mark.usefixtures("one_process")

@@ -9,8 +9,7 @@ import numpy as np
 import pytest
 from scipy.io import savemat
 
-from mmbench.datasets import load_card
-from mmbench.datasets.card import Expected
+from mmbench.datasets.card import Expected, load_card
 from mmbench.datasets.dataset import Parsed
 from mmbench.datasets.fetch import Places, find
 from mmbench.datasets.fetch.locate import disagreement

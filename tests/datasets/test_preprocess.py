@@ -16,8 +16,8 @@ from sklearn.base import clone
 
 from mmbench.config.plan import plan
 from mmbench.config.read import load_config, load_configs, to_yaml
-from mmbench.datasets import check_steps, parse_steps
-from mmbench.datasets import make_preprocess as pipeline_of
+from mmbench.datasets.preprocess import check_steps, parse_steps
+from mmbench.datasets.preprocess import make_preprocess as pipeline_of
 from mmbench.jobs import prepare as job_data
 from mmbench.jobs.job import Job
 

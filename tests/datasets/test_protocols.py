@@ -9,7 +9,9 @@ import numpy as np
 import pytest
 from sklearn.model_selection import TimeSeriesSplit
 
-from mmbench.datasets import DatasetRef, dataset_hash, load_dataset, split_at, split_slots
+from mmbench.datasets.dataset import DatasetRef
+from mmbench.datasets.load import dataset_hash, load_dataset
+from mmbench.datasets.partitions import split_at, split_slots
 from mmbench.errors import UserError
 from mmbench.jobs.job import Job, SplitRef
 

@@ -12,7 +12,8 @@ from helpers.data_server import DataServer, files_in
 from typer.testing import CliRunner
 
 from mmbench.cli.app import app
-from mmbench.datasets import card_names, load_card
+from mmbench.datasets.card import load_card
+from mmbench.datasets.card_files import card_names
 
 RAW = "https://raw.githubusercontent.com"
 

@@ -20,11 +20,11 @@ import numpy as np
 import pytest
 from helpers.data_server import HTML, DataServer, files_in
 
-from mmbench.datasets import DatasetRef, load_card, load_dataset
-from mmbench.datasets.card import Card
-from mmbench.datasets.dataset import Parsed
+from mmbench.datasets.card import Card, load_card
+from mmbench.datasets.dataset import DatasetRef, Parsed
 from mmbench.datasets.fetch import Places, copy_to_store, find
 from mmbench.datasets.fetch.sources import download, obtain
+from mmbench.datasets.load import load_dataset
 from mmbench.datasets.parsers import PARSERS
 from mmbench.datasets.parsers.images import describe
 from mmbench.errors import UserError

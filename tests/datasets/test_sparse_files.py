@@ -10,7 +10,8 @@ from scipy import sparse
 from typer.testing import CliRunner
 
 from mmbench.cli.app import app
-from mmbench.datasets import DatasetRef, load_dataset
+from mmbench.datasets.dataset import DatasetRef
+from mmbench.datasets.load import load_dataset
 from mmbench.errors import UserError
 from mmbench.reader import formats
 

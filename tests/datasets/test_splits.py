@@ -11,8 +11,9 @@ from helpers.examples import examples
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from mmbench.datasets import DatasetRef, Split, load_dataset, split_at, split_rules, split_slots
-from mmbench.datasets.dataset import Dataset
+from mmbench.datasets.dataset import Dataset, DatasetRef
+from mmbench.datasets.load import load_dataset
+from mmbench.datasets.partitions import Split, split_at, split_rules, split_slots
 from mmbench.errors import UserError
 
 MINE = DatasetRef("my", "my.csv", "y")

@@ -16,15 +16,9 @@ from sklearn.utils import Bunch
 
 from mmbench.config.plan import plan
 from mmbench.config.read import load_config
-from mmbench.datasets import (
-    Dataset,
-    DatasetRef,
-    dataset_hash,
-    keep_classes,
-    load_dataset,
-    make_preprocess,
-    parse_steps,
-)
+from mmbench.datasets.dataset import Dataset, DatasetRef, keep_classes
+from mmbench.datasets.load import dataset_hash, load_dataset
+from mmbench.datasets.preprocess import make_preprocess, parse_steps
 from mmbench.errors import UserError
 from mmbench.jobs.prepare import prepare
 from mmbench.reader.keys import FileOptions

@@ -8,7 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from mmbench.datasets import card_names, load_card
+from mmbench.datasets.card import load_card
+from mmbench.datasets.card_files import card_names
 
 DOCS = Path(__file__).resolve().parents[2] / "docs"
 

@@ -46,7 +46,7 @@ from threadpoolctl import threadpool_limits
 from typer.testing import CliRunner, Result
 
 from mmbench.cli.app import app
-from mmbench.datasets import load_dataset
+from mmbench.datasets.load import load_dataset
 from mmbench.errors import UserError
 from mmbench.machines import make_machine
 

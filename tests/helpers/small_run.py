@@ -6,7 +6,7 @@ import sys
 from dataclasses import replace
 from pathlib import Path
 
-from mmbench.datasets import dataset_hash
+from mmbench.datasets.load import dataset_hash
 from mmbench.jobs.job import DatasetRef, Job, SelectRef, SplitRef
 from mmbench.jobs.store import RecordStore
 from mmbench.running.local import LocalExecutor

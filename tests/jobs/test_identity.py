@@ -19,7 +19,7 @@ from sklearn.preprocessing import FunctionTransformer, StandardScaler
 
 from mmbench.config.plan import plan
 from mmbench.config.read import config_of
-from mmbench.datasets import parse_steps
+from mmbench.datasets.preprocess import parse_steps
 from mmbench.jobs import identity
 from mmbench.jobs.store import RecordStore
 from mmbench.machines import MACHINES, SVM, machine_class

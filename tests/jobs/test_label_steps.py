@@ -10,7 +10,7 @@ from sklearn.pipeline import Pipeline
 
 from mmbench.config.plan import plan
 from mmbench.config.read import config_of
-from mmbench.datasets import make_preprocess, use_labels
+from mmbench.datasets.preprocess import make_preprocess, use_labels
 from mmbench.jobs.prepare import prepare
 from mmbench.jobs.record import is_done
 from mmbench.jobs.train import job_seeds

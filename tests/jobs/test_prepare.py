@@ -11,7 +11,8 @@ import yaml
 
 from mmbench.config.plan import plan
 from mmbench.config.read import config_of, load_config, load_configs
-from mmbench.datasets import load_dataset, split_at
+from mmbench.datasets.load import load_dataset
+from mmbench.datasets.partitions import split_at
 from mmbench.errors import UserError
 from mmbench.jobs.job import SelectRef
 from mmbench.jobs.prepare import prepare

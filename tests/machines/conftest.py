@@ -7,7 +7,7 @@ from functools import partial
 import numpy as np
 import pytest
 
-from mmbench.datasets import load_dataset
+from mmbench.datasets.load import load_dataset
 from mmbench.kernels import Kernel
 from mmbench.machines.base.problem import BinaryProblem
 

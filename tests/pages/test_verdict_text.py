@@ -13,7 +13,8 @@ import pytest
 import yaml
 
 from mmbench.config.read import load_config
-from mmbench.datasets import card_names, load_card
+from mmbench.datasets.card import load_card
+from mmbench.datasets.card_files import card_names
 from mmbench.resources import CONFIGS
 from mmbench.results.columns import names
 from mmbench.results.folder import CSV, FACTS, SPLITS

@@ -13,7 +13,7 @@ from helpers.cases import cases
 
 from mmbench.config.files import parse_yaml
 from mmbench.config.read import load_config
-from mmbench.datasets import load_dataset
+from mmbench.datasets.load import load_dataset
 from mmbench.errors import UserError
 from mmbench.reader.advice import check_names, setting
 

@@ -18,7 +18,9 @@ import yaml
 from pyarrow import parquet
 from sklearn.datasets import dump_svmlight_file
 
-from mmbench.datasets import DatasetRef, load_dataset, parse_steps
+from mmbench.datasets.dataset import DatasetRef
+from mmbench.datasets.load import load_dataset
+from mmbench.datasets.preprocess import parse_steps
 from mmbench.errors import UserError
 from mmbench.reader.keys import FileOptions
 

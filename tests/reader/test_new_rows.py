@@ -9,7 +9,8 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from mmbench.datasets import Dataset, DatasetRef, load_dataset
+from mmbench.datasets.dataset import Dataset, DatasetRef
+from mmbench.datasets.load import load_dataset
 from mmbench.reader.keys import FileOptions
 from mmbench.reader.table_columns import TableColumns
 

@@ -31,7 +31,8 @@ from helpers.cases import cases
 from pyarrow import parquet
 
 from mmbench.config.read import config_of
-from mmbench.datasets import Dataset, load_dataset
+from mmbench.datasets.dataset import Dataset
+from mmbench.datasets.load import load_dataset
 from mmbench.errors import UserError
 
 GROUPS = cases(__file__, "tables.yaml")

@@ -157,7 +157,7 @@ def test_fsvm_beats_its_rivals_as_often_as_its_text_says() -> None:
 
 
 def test_data_sets_of_the_five_papers_have_a_card() -> None:
-    from mmbench.datasets import card_names
+    from mmbench.datasets.card_files import card_names
 
     tables = [load_published(name) for name in published_tables()]
     names = {dataset for table in tables for dataset in table["dataset"]}
@@ -166,7 +166,7 @@ def test_data_sets_of_the_five_papers_have_a_card() -> None:
 
 
 def test_the_papers_sizes_of_large_data_sets_are_those_of_the_cards() -> None:
-    from mmbench.datasets import load_card
+    from mmbench.datasets.card import load_card
 
     table = load_published("mmrm_table2")
     sizes = table[table["metric"].isin(["n_features", "n_classes"])]

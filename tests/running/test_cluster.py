@@ -30,7 +30,8 @@ from running.test_runner import results
 import mmbench
 from mmbench.commands.options import Options
 from mmbench.commands.run import executor_for
-from mmbench.datasets import DatasetRef, dataset_hash
+from mmbench.datasets.dataset import DatasetRef
+from mmbench.datasets.load import dataset_hash
 from mmbench.errors import Status, UserError
 from mmbench.jobs.limits import NO_LIMITS, Limits
 from mmbench.running import cluster, parcel

@@ -12,7 +12,7 @@ import pandas as pd
 import pytest
 from helpers.small_run import make_jobs
 
-from mmbench.datasets import DatasetRef
+from mmbench.datasets.dataset import DatasetRef
 from mmbench.errors import Status
 from mmbench.jobs.job import SplitRef
 from mmbench.jobs.record import new_record

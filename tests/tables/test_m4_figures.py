@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 from helpers.drawn import figure
 
-from mmbench.datasets import dataset_hash
 from mmbench.datasets.generators import CLASSES, bayes, sample_of
+from mmbench.datasets.load import dataset_hash
 from mmbench.errors import UserError
 from mmbench.jobs.job import DatasetRef, Job, SplitRef
 from mmbench.running.worker import Context, execute

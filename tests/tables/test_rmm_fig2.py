@@ -84,7 +84,7 @@ def test_every_machine_has_the_same_nested_rows(finished):
 
 
 def test_test_rows_are_those_of_the_whole_set(finished):
-    from mmbench.datasets import load_dataset
+    from mmbench.datasets.load import load_dataset
 
     store, jobs = finished
     arrays = store.arrays(jobs[0].key)

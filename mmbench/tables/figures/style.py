@@ -68,7 +68,8 @@ def data_names(datasets: Iterable[Any]) -> dict[Any, str]:
 
     Data sets without a card, and data sets whose readable names would be equal, keep their names.
     """
-    from mmbench.datasets import card_names, load_card
+    from mmbench.datasets.card import load_card
+    from mmbench.datasets.card_files import card_names
 
     names = {name: load_card(name).title if name in card_names() else name for name in datasets}
     short = {name: re.split("[,:] ", title)[0] for name, title in names.items()}

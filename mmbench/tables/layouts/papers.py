@@ -350,7 +350,8 @@ def fsvm_sizes(results: Results) -> list[Grid]:
     """Return a table block of the numbers of rows, classes and features, both in the data sets of
     mmbench and in the paper.
     """
-    from mmbench.datasets import card_names, load_card
+    from mmbench.datasets.card import load_card
+    from mmbench.datasets.card_files import card_names
 
     paper, rows = {(row["dataset"], row["metric"]): row["value"] for row in results.published}, []
     for name in results.datasets:

@@ -13,7 +13,8 @@ from functools import cached_property
 from itertools import chain, count
 from typing import Any
 
-from mmbench.datasets import Card, card_names, load_card
+from mmbench.datasets.card import Card, load_card
+from mmbench.datasets.card_files import card_names
 from mmbench.errors import FINISHED, SEVERITY, Status
 from mmbench.jobs.disk import read_regular
 from mmbench.jobs.planned import Key, grouped
