@@ -5,6 +5,7 @@ import re
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from enum import StrEnum
+from typing import Any
 
 __all__ = ["NotEnoughMemory", "Status", "UserError"]
 
@@ -115,6 +116,14 @@ def did_you_mean(name: object, known: Iterable[str]) -> str:
     if close:
         return f"; did you mean {close[0]!r}?"
     return "; valid: " + listed(names) if names else ""
+
+
+def check_known(
+    name: Any, known: Iterable[str], problem: str, kind: type[Exception] = UserError
+) -> None:
+    """Raise an error that begins with `problem` if a name is not among the known names."""
+    if name not in known:
+        raise kind(f"{problem} {name!r}{did_you_mean(name, known)}")
 
 
 def listed(names: Sequence[str]) -> str:

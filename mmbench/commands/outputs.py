@@ -361,8 +361,7 @@ def export(
         return write_bundle(read_results(_paths(results), say=say), Path(bundle))
     output = None if output is None else Path(output)
     if openml:
-        from mmbench.commands.openml_runs import write_runs
-        from mmbench.commands.publish import publish_runs, publisher
+        from mmbench.commands.openml_runs import publish_runs, publisher, write_runs
 
         if output is None or fmt is not None or predictions:
             raise UserError("--openml needs --output FOLDER, without --format and --predictions")

@@ -20,7 +20,7 @@ from mmbench.config.files import MAX_SPLITS, config_files, read_text, refuse_add
 from mmbench.config.grids import AUTO, LOG_BASES, distinct, in_yaml, parse_axis, parse_value
 from mmbench.datasets.dataset import Steps
 from mmbench.datasets.preprocess import STEP_NAMES, parse_steps
-from mmbench.errors import UserError, converted, did_you_mean
+from mmbench.errors import UserError, check_known, converted
 from mmbench.jobs.planned import PublishedRow
 from mmbench.kernels import KERNELS
 from mmbench.reader.keys import Forms, no_file, of_kind, one_or_list, one_or_more
@@ -38,8 +38,7 @@ def _plain_axis(axis: Any) -> Any:
 
 
 def _known_kernel(name: str) -> str:
-    if name not in KERNELS:
-        raise ValueError(f"unknown kernel {name!r}{did_you_mean(name, KERNELS)}")
+    check_known(name, KERNELS, "unknown kernel", ValueError)
     return name
 
 

@@ -14,7 +14,7 @@ from typing import Any
 
 import yaml
 
-from mmbench.errors import UserError, converted, did_you_mean
+from mmbench.errors import UserError, check_known, converted
 from mmbench.plugins import with_plugins
 
 #: YAML loader of libyaml, which reads all cards in a seventh of the time of the loader in pure
@@ -57,8 +57,7 @@ def read_card(name: str) -> tuple[Traversable, dict[str, Any]]:
     Raises UserError if no card has this name, or if the file does not contain a mapping.
     """
     known = _card_files(os.environ.get(FOLDERS, ""))
-    if name not in known:
-        raise UserError(f"unknown data set {name!r}{did_you_mean(name, known)}")
+    check_known(name, known, "unknown data set")
     faults = yaml.YAMLError, ValueError, TypeError, OSError
     with converted(f"{known[name]}: not a valid card", *faults):
         return known[name], dict(yaml.load(known[name].read_text("utf-8"), LOADER))

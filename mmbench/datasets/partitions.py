@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 
 from mmbench.datasets.card import PredefinedSplits
 from mmbench.datasets.dataset import Dataset, DatasetRef, Rows, random_stream, too_few_rows
-from mmbench.errors import UserError, converted, did_you_mean
+from mmbench.errors import UserError, check_known, converted
 from mmbench.reader.file_text import is_number
 
 IntArray = NDArray[np.intp]
@@ -217,8 +217,7 @@ def parse_rule(spec: RuleSpec) -> SplitRule:
     if len(rule) != 1:
         raise UserError(f"a split rule is a name or {{name: number}}, got {dict(rule)!r}")
     ((name, arg),) = rule.items()
-    if name not in RULES:
-        raise UserError(f"unknown split rule {name!r}{did_you_mean(name, RULES)}")
+    check_known(name, RULES, "unknown split rule")
     number = isinstance(arg, int | float) and not isinstance(arg, bool)
     fits, needs = {
         "none": (arg is None, "takes no number"),

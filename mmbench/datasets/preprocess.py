@@ -12,7 +12,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from mmbench.datasets.dataset import Steps
-from mmbench.errors import UserError, converted, did_you_mean
+from mmbench.errors import UserError, check_known, converted
 from mmbench.plugins import estimator_maker, import_path, in_declared_types
 from mmbench.reader.keys import one_or_more
 
@@ -177,8 +177,7 @@ def _checked(name: Any, argument: Any) -> Any:
     """Return the argument of a step; raise ValueError if the step or its argument is invalid."""
     if is_path(name):
         return _checked_parameters(name, argument)
-    if name not in STEP_NAMES:
-        raise ValueError(f"unknown preprocessing step {name!r}{did_you_mean(name, STEP_NAMES)}")
+    check_known(name, STEP_NAMES, "unknown preprocessing step", ValueError)
     number = isinstance(argument, int | float) and not isinstance(argument, bool)
     if name == "divide":
         fits, needs = number and 0 < argument < float("inf"), "a number above 0"

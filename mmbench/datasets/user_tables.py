@@ -14,7 +14,7 @@ from mmbench.datasets.fetch import NoAnswer, NotAvailable, Places
 from mmbench.datasets.fetch.sources import TableFile, bounded_urlopen
 from mmbench.datasets.openml import find_table, find_task, read_splits
 from mmbench.datasets.preprocess import check_steps
-from mmbench.errors import UserError, converted, did_you_mean
+from mmbench.errors import UserError, check_known, converted
 from mmbench.reader.formats import DenseTable, SparseTable, first_bytes, of_arrays, read_file
 from mmbench.reader.keys import FileOptions, knows_target
 from mmbench.reader.user_table import UserTable, read_table
@@ -148,8 +148,7 @@ def sklearn_table(name: str, places: Places, most: int) -> DenseTable:
 
     named = (loader for loader in datasets.__all__ if loader.startswith(("fetch_", "load_")))
     loaders = {loader.partition("_")[2]: loader for loader in named}
-    if name not in loaders:
-        raise ValueError(f"scikit-learn has no data set {name!r}{did_you_mean(name, loaders)}")
+    check_known(name, loaders, "scikit-learn has no data set", ValueError)
     more: dict[str, Any] = {}
     if loaders[name].startswith("fetch_"):
         more = {"data_home": places.store / "sklearn", "download_if_missing": places.allow_network}

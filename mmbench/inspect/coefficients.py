@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from mmbench.errors import UserError, converted, did_you_mean
+from mmbench.errors import UserError, check_known, converted
 from mmbench.inspect.binary import Binary
 from mmbench.inspect.hyperplanes import dense
 from mmbench.inspect.losses import LOSSES
@@ -32,8 +32,7 @@ def problem_of_coefficients(
     sample_weight: ArrayLike | None = None,
 ) -> Binary:
     """Return the binary problem of the coefficients that `mmbench.certify` gets."""
-    if loss not in LOSSES:
-        raise UserError(f"unknown loss {loss!r}{did_you_mean(loss, LOSSES)}")
+    check_known(loss, LOSSES, "unknown loss")
     if (coef is None) == (dual_coef is None):
         raise UserError("certify(X, y, ...) takes either coef or dual_coef")
     if coef is not None and kernel != "linear":

@@ -325,15 +325,9 @@ def certified(
     objective -= lambda_2 * float(p @ m)
     v = found.beta + lambda_2 * p
     bound = dual_bound(margins.problem, v, own, 1.0, c, weights) - lambda_2
-    fit = Fit(
-        status=found.status,
-        objective=objective,
-        bound=bound,
-        max_violation=0.0,
-        iterations=found.iterations,
-        n_support=int(np.count_nonzero(found.beta)),
-        route=found.route,
-    )
+    n_support = int(np.count_nonzero(found.beta))
+    numbers = objective, bound, 0.0, found.iterations
+    fit = Fit(found.status, *numbers, n_support=n_support, route=found.route)
     if own.w is not None and margins.constant:
         return BinaryModel(margins.constant * float(own.w[-1]), fit, w=own.w[:-1])
     coef = None if own.coef is None else problem.y * own.coef

@@ -369,16 +369,14 @@ class RMM(WeightedClassifier):
         else:
             points = search.to_gap(svm, start, tol)
         best, objective, t, bound = search.best(points)
-        iterations, status = search.iterations, worst(search.statuses)
+        work = search.iterations, worst(search.statuses)
         state = search.dual(1.0).solution(
-            *(best.u, best.decision, best.bias, iterations, status), weights=best.w
+            *(best.u, best.decision, best.bias, *work), weights=best.w
         )
-        fit = Fit(
-            status=status,
+        fit = Fit.of(
+            state,
             objective=objective,
             bound=bound,
-            max_violation=state.violation,
-            iterations=iterations,
             seconds=time.perf_counter() - started,
             n_support=int(np.count_nonzero(best.u)),
             route="Clarabel" if reference else "root search",

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mmbench.datasets.dataset import Parsed
-from mmbench.errors import did_you_mean, extra
+from mmbench.errors import check_known, extra
 from mmbench.reader.file_text import read_npz
 
 #: Side length of a cell of local binary patterns, in pixels. A cell has 100 pixels, so that the
@@ -25,8 +25,7 @@ LBP_PATTERNS = 59
 
 def describe(images: NDArray, descriptor: str) -> NDArray:
     """Return the descriptors of images as 8-bit integers, shape (n_images, n_values)."""
-    if descriptor not in DESCRIPTORS:
-        raise ValueError(f"no descriptor {descriptor!r}{did_you_mean(descriptor, DESCRIPTORS)}")
+    check_known(descriptor, DESCRIPTORS, "no descriptor", ValueError)
     return np.array([DESCRIPTORS[descriptor](image) for image in images])
 
 

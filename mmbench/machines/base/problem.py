@@ -18,7 +18,7 @@ from mmbench.errors import FINISHED, SEVERITY, Status
 from mmbench.kernels import Kernel, moved, row_squares, sparse_centre
 from mmbench.kernels.matrix import KernelMatrix, KernelRows, LazyGram, submatrix
 from mmbench.memory import cache_bytes
-from mmbench.solvers.result import relative_gap
+from mmbench.solvers.result import Result, relative_gap
 
 #: For at most STORED_ROWS training rows, the whole kernel matrix is stored, unless `cache_size` is
 #: too small. For so few rows, computing the whole matrix is faster than computing blocks on demand.
@@ -209,6 +209,13 @@ class Fit:
     pair: tuple = ()
     route: str = ""
     extra: dict[str, Any] = field(default_factory=dict)
+
+    @classmethod
+    def of(cls, found: Result, **others: Any) -> Fit:
+        """Return the certificate of a solver's result; `others` are further or other values."""
+        values = {"objective": found.value, "bound": found.bound, "max_violation": found.violation}
+        work = {"status": found.status, "iterations": found.iterations, "route": found.route}
+        return cls(**{**values, **work, **others})
 
     @property
     def gap(self) -> float:

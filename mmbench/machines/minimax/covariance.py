@@ -295,16 +295,8 @@ def _is_low_rank(problem: BinaryProblem) -> bool:
 
 def certificate(found: Result, tol: float, n_support: int, **extra: Any) -> Fit:
     """Return the `Fit` of a solver's result, with status INACCURATE if the gap exceeds `tol`."""
-    return Fit(
-        found.status if found.closed(tol) else Status.INACCURATE,
-        objective=found.value,
-        bound=found.bound,
-        max_violation=found.violation,
-        iterations=found.iterations,
-        n_support=n_support,
-        route=found.route,
-        extra=extra,
-    )
+    status = found.status if found.closed(tol) else Status.INACCURATE
+    return Fit.of(found, status=status, n_support=n_support, extra=extra)
 
 
 def majority_model(data: DiagonalData, status: Status, reason: str, **facts: Any) -> BinaryModel:

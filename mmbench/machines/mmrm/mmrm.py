@@ -244,15 +244,11 @@ class MMRM(WeightedClassifier):
             b = ratio_bias(program.y, solution.margins, b, problem.weights)
         limited = program.nonnegative and solution.limited(program, self.tol)
         at_limit = {"at_coefficient_limit": limited} if program.nonnegative else {}
-        fit = Fit(
-            status=solution.status,
-            objective=solution.value,
-            bound=solution.bound,
+        fit = Fit.of(
+            solution,
             max_violation=0.0 if limited else solution.violation,
-            iterations=solution.iterations,
             seconds=time.perf_counter() - started,
             n_support=int(np.count_nonzero(solution.u if program.nonnegative else solution.lam)),
-            route=solution.route,
             extra={**facts, **solution.facts, **at_limit},
         )
         if isinstance(program, LinearProgram):

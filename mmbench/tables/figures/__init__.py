@@ -15,7 +15,7 @@ from pkgutil import resolve_name
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any
 
-from mmbench.errors import UserError, converted, did_you_mean
+from mmbench.errors import UserError, check_known, converted
 from mmbench.tables.catalogue import catalogue, entry_as
 
 if TYPE_CHECKING:  # not imported at run time, to keep `mmbench list figures` fast
@@ -54,8 +54,7 @@ def find_figure(name: str) -> Figure:
 
 def check_figure(name: str, output: Path | None) -> None:
     """Raise UserError if the figure or the file format is unknown."""
-    if name not in FIGURES:
-        raise UserError(f"unknown figure {name!r}{did_you_mean(name, FIGURES)}")
+    check_known(name, FIGURES, "unknown figure")
     if output and output.suffix.lower() not in SUFFIXES:
         raise UserError(f"{output}: the file name must end in {', '.join(SUFFIXES)}")
 

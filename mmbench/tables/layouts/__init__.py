@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from mmbench.errors import UserError, did_you_mean
+from mmbench.errors import UserError, check_known
 from mmbench.tables.catalogue import catalogue, entry_as
 
 if TYPE_CHECKING:
@@ -26,8 +26,7 @@ def find_layout(name: str) -> Layout:
     """
     from mmbench.tables.compose import Layout
 
-    if name not in LAYOUTS:
-        raise UserError(f"unknown layout {name!r}{did_you_mean(name, LAYOUTS)}")
+    check_known(name, LAYOUTS, "unknown layout")
     return entry_as(Layout, LAYOUTS[name], "layout")
 
 
