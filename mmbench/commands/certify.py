@@ -6,14 +6,14 @@ import warnings
 from collections.abc import Iterable
 from inspect import signature
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, overload
+from typing import TYPE_CHECKING, Any, Unpack
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from mmbench.errors import UserError, converted, did_you_mean
 from mmbench.inspect.binary import certificate
-from mmbench.inspect.coefficients import problem_of_coefficients
+from mmbench.inspect.coefficients import Coefficients, problem_of_coefficients
 from mmbench.inspect.models import certificates
 
 if TYPE_CHECKING:
@@ -23,31 +23,6 @@ if TYPE_CHECKING:
 __all__ = ["certify"]
 
 
-@overload
-def certify(
-    model: Any,
-    X: ArrayLike,
-    y: ArrayLike,
-    *,
-    C: float | None = None,
-    sample_weight: ArrayLike | None = None,
-) -> pd.DataFrame: ...
-@overload
-def certify(
-    X: ArrayLike,
-    y: ArrayLike,
-    /,
-    *,
-    C: ArrayLike,
-    coef: ArrayLike | None = None,
-    dual_coef: ArrayLike | None = None,
-    intercept: float = 0.0,
-    fit_intercept: bool = True,
-    kernel: Any = "linear",
-    gamma: float | None = None,
-    loss: str = "hinge",
-    sample_weight: ArrayLike | None = None,
-) -> pd.DataFrame: ...
 def certify(
     model: Any,
     X: Any,
@@ -55,7 +30,7 @@ def certify(
     *,
     C: Any = None,
     sample_weight: ArrayLike | None = None,
-    **arrays: Any,
+    **arrays: Unpack[Coefficients],
 ) -> pd.DataFrame:
     """Measure how close a fitted linear or kernel classifier is to the optimum of its optimization
     problem.

@@ -23,9 +23,8 @@ from mmbench.config.files import find_config
 from mmbench.config.grids import AUTO
 from mmbench.config.model import Config, DatasetEntry
 from mmbench.config.plan import job_of_column, need_dense_rows, plan, plan_of
-from mmbench.config.read import load_configs, to_yaml
+from mmbench.config.read import load_configs, to_yaml, with_tasks
 from mmbench.config.smoke import smoke
-from mmbench.config.suites import with_tasks
 from mmbench.datasets.dataset import DatasetRef
 from mmbench.datasets.fetch import NotAvailable, Places
 from mmbench.datasets.load import load_dataset

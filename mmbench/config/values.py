@@ -33,10 +33,6 @@ def _plain_steps(steps: Steps) -> list[Any]:
     return [name if arg is None else {name: arg} for name, arg in plain]
 
 
-def _plain_axis(axis: Any) -> Any:
-    return axis if isinstance(axis, str) else in_yaml(axis)
-
-
 def _known_kernel(name: str) -> str:
     check_known(name, KERNELS, "unknown kernel", ValueError)
     return name
@@ -156,7 +152,7 @@ Grid = dict[
     Annotated[
         Any,
         PlainValidator(parse_axis),
-        PlainSerializer(_plain_axis),
+        PlainSerializer(in_yaml),
         Forms(
             (
                 {"const": AUTO},

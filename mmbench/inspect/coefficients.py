@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from numbers import Real
 from types import SimpleNamespace
-from typing import Any
+from typing import Any, TypedDict
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -15,6 +15,18 @@ from mmbench.inspect.hyperplanes import dense
 from mmbench.inspect.losses import LOSSES
 from mmbench.inspect.models import check_size, semidefinite_gram, signs, validated
 from mmbench.kernels.matrix import PRECOMPUTED
+
+
+class Coefficients(TypedDict, total=False):
+    """The arguments of `mmbench.certify` that state a solution without a model."""
+
+    coef: ArrayLike | None
+    dual_coef: ArrayLike | None
+    intercept: float
+    fit_intercept: bool
+    kernel: Any
+    gamma: float | None
+    loss: str
 
 
 def problem_of_coefficients(

@@ -48,7 +48,7 @@ from scipy import sparse
 
 from mmbench.allowance import time_is_up
 from mmbench.errors import Status, worst
-from mmbench.kernels.matrix import PRECOMPUTED, KernelMatrix, part_of
+from mmbench.kernels.matrix import PRECOMPUTED, KernelMatrix
 from mmbench.machines.base.estimator import WeightedClassifier, row_weights, slack_penalties
 from mmbench.machines.base.parameters import (
     Param,
@@ -290,7 +290,7 @@ class RMM(WeightedClassifier):
         known, part = np.flatnonzero(problem.y), problem
         begin: PiecewiseSolution | NDArray | None = start
         if len(known) < len(problem.y):
-            part, begin = _part(problem, known), None if start is None else start.u[known]
+            part, begin = problem.part(known), None if start is None else start.u[known]
         C = slack_penalties(part, self.C, self.class_weight)
         tol = tolerance(self.tol, len(part.y))
         svm = train_svm(part, C, self.solver, tol, begin, self.cache_size)
@@ -409,19 +409,6 @@ def _largest_decision(model: BinaryModel) -> float:
     if model.coef is not None and not model.coef.any():
         return abs(float(model.intercept))
     return float(np.abs(model.state.f).max())
-
-
-def _part(problem: BinaryProblem, rows: NDArray) -> BinaryProblem:
-    """Return the training problem of some rows."""
-    gram, weights = problem.given_gram, problem.weights
-    return BinaryProblem(
-        problem.X[rows],
-        problem.y[rows],
-        problem.kernel,
-        None if gram is None else part_of(gram, rows),
-        problem.classes,
-        None if weights is None else weights[rows],
-    )
 
 
 def _extended(svm: BinaryModel, problem: BinaryProblem, known: NDArray) -> BinaryModel:
