@@ -41,8 +41,8 @@ from mmbench.jobs.trial import faults, needs_trial
 from mmbench.machines import machine_class
 from mmbench.results.cells import MIN_VALUES
 from mmbench.running.local import LocalExecutor
-from mmbench.running.progress import TimeLeft, progress_for, seconds_of
-from mmbench.running.runner import EXIT_FAILED, Summary, run
+from mmbench.running.progress import seconds_of
+from mmbench.running.runner import EXIT_FAILED, run
 
 if TYPE_CHECKING:
     from mmbench.commands.options import Experiment
@@ -350,44 +350,29 @@ def run_planned(
     experiment: PlannedExperiment, executor: Executor, options: Options, say: Say
 ) -> Finished:
     """Run the selected jobs of an experiment, and return the outcome."""
-    folder, name = experiment.folder, experiment.config.name
+    folder, name, plan = experiment.folder, experiment.config.name, experiment.plan
     if (folder / CONFIG).is_file():
         for damage in RecordStore(folder).damage():
             say(f"{folder}: {damage}; it is replaced")
-    store = RecordStore.create(folder, to_yaml(experiment.config), experiment.plan)
-    done, left = Summary(), TimeLeft(experiment.jobs)
-    shown: dict[str, Any] = {}
-    if options.by_machine:
-        display = progress_for(sum(not store.has(job.key) for job in experiment.jobs))
-        shown = {"progress": lambda total: display, "shared": True, "time_left": left}
-    for column in experiment.config.machines if options.by_machine else [None]:
-        group = [job for job in experiment.jobs if column in (None, job.column)]
-        if done.interrupted or not group:
-            done.left += len(group)
-            continue
-        run(
-            group,
-            store,
-            executor,
-            summary=done,
-            data=Path(options.store).absolute(),
-            mirror=options.mirror,
-            limits=options.limits.over(experiment.config.limits.amounts),
-            source=RecordStore(experiment.source) if experiment.source else None,
-            rerun=options.rerun,
-            planned=experiment.plan.jobs,
-            absent=experiment.absent,
-            **shown,
-        )
-        if options.by_machine:
-            say(_line(group, store, experiment.plan))
-    if options.by_machine:
-        display.close()
+    store = RecordStore.create(folder, to_yaml(experiment.config), plan)
+    done = run(
+        experiment.jobs,
+        store,
+        executor,
+        data=Path(options.store).absolute(),
+        mirror=options.mirror,
+        limits=options.limits.over(experiment.config.limits.amounts),
+        source=RecordStore(experiment.source) if experiment.source else None,
+        rerun=options.rerun,
+        planned=plan.jobs,
+        absent=experiment.absent,
+        by_machine=(lambda jobs: say(_line(jobs, store, plan))) if options.by_machine else None,
+    )
     for line in done.wrong_input:
         say(line)
     for line in grid_ends(experiment, store) if done.done else ():
         say(line)
-    if others := len(set(store.keys()) - experiment.plan.jobs):
+    if others := len(set(store.keys()) - plan.jobs):
         text = "records are of other settings, or of earlier versions of a machine; tables leave"
         say(f"{folder}: {others} {text} them out, 'mmbench clean' removes them")
     more = f", {done.lost} deleted" if done.lost else ""

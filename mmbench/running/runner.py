@@ -25,7 +25,7 @@ from mmbench.jobs.choice import choice_of, merged, middle
 from mmbench.jobs.identity import identity
 from mmbench.jobs.job import Job
 from mmbench.jobs.limits import NO_LIMITS, Limits
-from mmbench.jobs.planned import key_of
+from mmbench.jobs.planned import grouped, key_of
 from mmbench.jobs.record import Content, Record, is_done, new_record
 from mmbench.jobs.seal import BadRecord
 from mmbench.jobs.store import RecordStore
@@ -247,11 +247,10 @@ class Run:
     The parents of each job must be in `jobs`, or have records in `store` or in `source`, the record
     store of another experiment. `data` is the local store of data files, and `mirror` a folder or
     URL. A job that was stopped by a limit runs again only if `limits` has a higher one; with
-    ``rerun="changed"``, a finished job runs again if the code of its machine has changed. `summary`
-    counts the outcomes, and `planned` has the keys of all jobs of the experiment. `time_left` may
-    include later runs. `absent` has the reason for each data set that cannot be downloaded; its
-    jobs fail. If the display
-    `progress` is `shared` with later runs, it is not ended.
+    ``rerun="changed"``, a finished job runs again if the code of its machine has changed. `planned`
+    has the keys of all jobs of the experiment, and `absent` the reason for each data set that
+    cannot be downloaded; its jobs fail. If `by_machine` is given, the jobs of a machine start after
+    the jobs of the previous machine have ended, which are then the argument of `by_machine`.
     """
 
     def __init__(
@@ -266,13 +265,12 @@ class Run:
         source: RecordStore | None = None,
         rerun: str | None = None,
         progress: Callable[[int], Lines] = progress_for,
-        shared: bool = False,
-        summary: Summary | None = None,
-        time_left: TimeLeft | None = None,
+        by_machine: Callable[[list[Job]], object] | None = None,
         planned: Set[str] = frozenset(),
         absent: Mapping[str, str] = MappingProxyType({}),
     ):
-        self.store, self.executor, self.summary = store, executor, summary or Summary()
+        self.store, self.executor, self.summary = store, executor, Summary()
+        self.by_machine, self.absent = by_machine, absent
         self.context = Context(
             data, mirror, limits=limits, remote=executor.remote, scheduler=executor.scheduler
         )
@@ -281,7 +279,7 @@ class Run:
         found = store.recover(keys, said.append)
         if source is not None:
             found |= {k: r for k in keys if k not in found and (r := source.find(k)) is not None}
-        unique = {job.key: job for job in jobs}
+        self.jobs = unique = {job.key: job for job in jobs}
         self.results = {key: record for key, record in found.items() if is_done(record)}
         changed = made_by_other_sources(unique.values(), self.results)
         if rerun == "changed":
@@ -297,20 +295,18 @@ class Run:
         ended = self.results.keys() | {k for k, r in found.items() if limits.reached_before(r)}
         self.open = {key: job for key, job in unique.items() if key not in ended}
         # these records include failed parents that are not run again; jobs that depend on them fail
-        settled = {key: record for key, record in found.items() if key not in self.open}
+        self.ended = {key: record for key, record in found.items() if key not in self.open}
         said += outdated([j for k, j in self.open.items() if k not in changed], store, planned)
-        self.time_left = time_left or TimeLeft(unique.values())
-        for key in [key for key in unique if key in settled]:
-            self.summary.add(settled[key], reused=True)
+        self.time_left = TimeLeft(unique.values())
+        for key in [key for key in unique if key in self.ended]:
+            self.summary.add(self.ended[key], reused=True)
             self.time_left.end(unique[key])
         for record in self.results.values():
             self.time_left.learn(record)
-        known = self.time_left.expected, executor.task_threads, absent
-        self.schedule = Schedule(self.open.values(), settled, executor.slots, *known)
         self.tasks: dict[Future, Start] = {}
-        if self.schedule.unfinished and not self.schedule.slots:
+        if self.open and not executor.slots:
             said.append("the cluster has no worker yet; waiting for a worker")
-        self.progress, self.shared = progress(len(self.open)), shared
+        self.progress = progress(len(self.open))
         for line in said:
             self.progress.say(line)
 
@@ -319,9 +315,10 @@ class Run:
 
     def go(self) -> Summary:
         """Run all open jobs; Ctrl-C ends the run."""
+        groups = grouped((job.column if self.by_machine else "", job) for job in self.jobs.values())
         try:
-            while self.schedule.unfinished:
-                self._advance()
+            for jobs in groups.values():
+                self._run_group(jobs)
         except (KeyboardInterrupt, UserError) as error:
             for future in [f for f, start in self.tasks.items() if start.job.key in self.open]:
                 if future.done() and future.exception() is None:
@@ -329,13 +326,12 @@ class Run:
             if isinstance(error, UserError):
                 raise
             self.summary.interrupted = True
-            self.summary.left += len(self.open)
+            self.summary.left = len(self.open)
         finally:
             self.executor.cancel()
-            if not self.shared:
-                self.progress.close()
+            self.progress.close()
         if lost := len({path.stem for path in self.stored if not path.exists()}):
-            self.summary.lost += lost
+            self.summary.lost = lost
             again = "during the run; the same command runs their jobs again"
             self.progress.say(f"{lost} records were deleted from {self.store.folder} {again}")
         if self.summary.interrupted:
@@ -344,6 +340,16 @@ class Run:
             done = f"{kept} finished jobs are kept in {self.store.folder}"
             self.progress.say(f"interrupted: {done}, {left}")
         return self.summary
+
+    def _run_group(self, jobs: list[Job]) -> None:
+        """Run the open jobs among `jobs`."""
+        known = self.time_left.expected, self.executor.task_threads, self.absent
+        opened = [job for job in jobs if job.key in self.open]
+        self.schedule = Schedule(opened, self.ended, self.executor.slots, *known)
+        while self.schedule.unfinished:
+            self._advance()
+        if self.by_machine:
+            self.by_machine(jobs)
 
     def _advance(self) -> None:
         """Start jobs in the free slots, then wait until a job ends, at most `TICK_SECONDS`."""
@@ -408,6 +414,7 @@ class Run:
             self.progress.say(f"{error}; the record of the other run is kept")
             record = self.store.read(job.key)
         self.schedule.finish(record)
+        self.ended[job.key] = record
         self.time_left.end(job)
         del self.open[job.key]
         self.summary.add(record)
