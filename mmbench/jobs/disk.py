@@ -87,20 +87,13 @@ def read_regular(path: Path, most: int = TEXT_BYTES) -> bytes:
     try:
         if not NOFOLLOW and path.is_symlink():
             raise OSError(errno.ELOOP, "")
-        descriptor = os.open(path, READ)
-        try:
-            status = os.fstat(descriptor)
+        with open(path, "rb", 0, opener=lambda name, _: os.open(name, READ)) as file:
+            status = os.fstat(file.fileno())
             if not stat.S_ISREG(status.st_mode):
                 raise OSError(errno.EINVAL, "not a regular file")
             if status.st_size > most:
                 raise OSError(errno.EFBIG, f"{status.st_size} bytes, more than {most}")
-            content = os.read(descriptor, status.st_size)
-            # one call reads at most 2 GB
-            while more := os.read(descriptor, status.st_size - len(content)):
-                content += more
-            return content
-        finally:
-            os.close(descriptor)
+            return file.readall()
     except FileNotFoundError:
         raise
     except OSError as error:  # the path may be a folder in place of a file
