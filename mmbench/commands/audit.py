@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 from mmbench.datasets.card import load_card
 from mmbench.datasets.card_files import card_names
 from mmbench.errors import UserError, did_you_mean, listed, visible
+from mmbench.jobs.planned import grouped
 from mmbench.results.published import (
     COUNTS,
     OPTIONAL,
@@ -211,10 +212,7 @@ def _facts(names: Iterable[str]) -> dict[tuple[str, str], float]:
 
 def pairs_of(texts: Iterable[str]) -> dict[str, list[str]]:
     """Return the argument `contains` of `audit` for texts like ``rmm=svm``."""
-    found: dict[str, list[str]] = {}
-    for text in texts:
-        machine, _, other = text.partition("=")
-        if not (machine and other):
-            raise UserError(f"--contains {text!r} is not of the form MACHINE=OTHER")
-        found.setdefault(machine, []).append(other)
-    return found
+    pairs = {text: text.partition("=")[::2] for text in texts}
+    if wrong := [text for text, pair in pairs.items() if not all(pair)]:
+        raise UserError(f"--contains {wrong[0]!r} is not of the form MACHINE=OTHER")
+    return grouped(pairs.values())

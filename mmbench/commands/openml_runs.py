@@ -22,7 +22,7 @@ from mmbench.datasets.fetch import Places
 from mmbench.datasets.openml import find_task, read_split_table
 from mmbench.errors import UserError, converted, extra
 from mmbench.jobs.disk import write_folder
-from mmbench.jobs.planned import key_of
+from mmbench.jobs.planned import grouped, key_of
 from mmbench.jobs.record import Record
 from mmbench.results.frames import Arrays, Results
 from mmbench.results.splits import class_scores
@@ -37,7 +37,7 @@ def write_runs(experiments: Sequence[Results], target: Path, places: Places) -> 
     """Write a folder per experiment, task and machine into `target`, and return the folders."""
     folders = []
     for one in experiments:
-        for task_id, name, records in _runs(one):
+        for (task_id, name), records in _runs(one).items():
             folder = target / one.name / f"task_{task_id}" / name
             files = _files(one, task_id, name, records, places)
             write_folder(folder, {file: text.encode() for file, text in files.items()})
@@ -47,18 +47,16 @@ def write_runs(experiments: Sequence[Results], target: Path, places: Places) -> 
     return folders
 
 
-def _runs(results: Results) -> Iterator[tuple[int, str, list[Record]]]:
-    """Yield task, name of the run, and finished records of each machine on each task."""
-    found: dict[tuple[int, str], list[Record]] = {}
+def _runs(results: Results) -> dict[tuple[int, str], list[Record]]:
+    """Return the finished records of each run, by task and name of the run."""
+    found = []
     for record in results.records.values():
         kind, _, number = (record.job.dataset.path or "").partition(":")
         if kind == TASK and number.isdecimal() and record.done:
             cell = key_of(record.job)
             parts = [cell.machine, *map(str, filter(None, (cell.kernel, cell.degree, cell.size)))]
-            name = re.sub(r"[^\w+-]", "_", "_".join(parts))
-            found.setdefault((int(number), name), []).append(record)
-    for (task_id, name), records in found.items():
-        yield task_id, name, records
+            found.append(((int(number), re.sub(r"[^\w+-]", "_", "_".join(parts))), record))
+    return grouped(found)
 
 
 def _files(

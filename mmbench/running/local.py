@@ -278,12 +278,7 @@ class _Worker:
             call = theirs.fileno(), self.modules, folders
             with theirs, os.fdopen(printed, "wb") as shown:
                 self.process = subprocess.Popen(
-                    [
-                        sys.executable,
-                        "-P",
-                        "-c",
-                        f"{head}{call!r}",
-                    ],
+                    [sys.executable, "-P", "-c", f"{head}{call!r}"],
                     env={**os.environ, **dict.fromkeys(THREAD_VARIABLES, "1"), **changes},
                     pass_fds=[theirs.fileno()],
                     stdin=subprocess.DEVNULL,
