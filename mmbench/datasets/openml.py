@@ -18,6 +18,7 @@ from mmbench.datasets.dataset import Rows
 from mmbench.datasets.fetch import Places
 from mmbench.datasets.fetch.sources import (
     MOST_FEATURES,
+    NO_DESCRIPTION,
     OPENML,
     NoAnswer,
     OpenMLAnswer,
@@ -103,7 +104,9 @@ def find_task(task_id: int, places: Places, most: int) -> OpenMLTask:
         answer = OpenMLAnswer(f"task/{task_id}", scratch)
         if (kind := answer.text("task_type")) != CLASSIFICATION:
             raise SourceError(f"is a task of {kind}, not of {CLASSIFICATION}")
-        data_id, target = int(answer.text("data_set_id")), answer.text("target_feature")
+        with converted(NO_DESCRIPTION, ValueError, to=SourceError):
+            data_id = int(answer.text("data_set_id"))
+        target = answer.text("target_feature")
         url, path = answer.text("data_splits_url"), scratch / "splits"
         download(url, path, places.progress, most)
         with converted(url, ValueError, to=SourceError):
@@ -162,6 +165,8 @@ def read_splits(path: Path) -> list[Rows]:
     for _, part in read_split_table(path).groupby(["repeat", "fold"]):
         rows = part["rowid"].to_numpy(np.intp)
         train, test = (np.sort(rows[part["type"] == word]) for word in ("TRAIN", "TEST"))
+        if len(both := np.intersect1d(train, test)):
+            raise ValueError(f"row {both[0]} is both a training row and a test row of a split")
         splits.append((train, test))
     return splits
 
@@ -178,6 +183,8 @@ def read_split_table(path: Path) -> "pd.DataFrame":
     frame = pd.read_csv(io.StringIO("".join(body)), names=names)
     if frame.empty or frame["rowid"].dtype.kind != "i" or frame["rowid"].min() < 0:
         raise ValueError("the splits have no row numbers")
+    if frame.isna().any(axis=None) or not frame["type"].isin(["TRAIN", "TEST"]).all():
+        raise ValueError("a line of the splits is not complete")
     return frame
 
 
