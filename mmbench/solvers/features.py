@@ -110,8 +110,10 @@ def _candidates(
     point, spent, ends = _solved(dual, y, C, B), 0, []
     for tol in GAP_TOLERANCES:
         point.run(tol)
-        exact = solve_active_set(dual, _guess(point, C))
         ends.append(Candidate(point.dual_variables(), point.at["w"], "interior point"))
+        if time_is_up():
+            break
+        exact = solve_active_set(dual, _guess(point, C))
         if exact is not None:
             spent = point.iterations + 1
             yield exact, spent
@@ -119,6 +121,8 @@ def _candidates(
     # inaccurate because of rounding errors
     for end in reversed(ends):
         yield _feasible(dual, end, C), max(point.iterations, spent)
+        if time_is_up():
+            break
 
 
 def _solved(
@@ -166,9 +170,12 @@ def _feasible(dual: PiecewiseQP, end: Candidate, C: float | NDArray) -> Candidat
     u = u - room * (u.sum() / room.sum())
     # The loop reduces ``w - Z'u``, which may be large if ``Z'u`` is small compared with u, since u
     # was rounded to knots. The sum of u stays 0: the weighted mean is subtracted from the rows.
+    values, vectors = np.linalg.eigh(products)
+    used = values > RANK_TOLERANCE * values.max()
+    values, vectors = values[used], vectors[:, used]
     for _ in range(MAX_REFINEMENTS):
         residual = scale * (w - rows.T @ u)
-        move = scale * np.linalg.lstsq(products, residual, rcond=RANK_TOLERANCE)[0]
+        move = scale * (vectors @ (vectors.T @ residual / values))
         u = u + room * (rows @ move - mean @ move)
     return replace(end, u=dual.feasible(u))
 

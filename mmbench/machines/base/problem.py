@@ -310,9 +310,20 @@ def out_of_time(model: BinaryModel) -> BinaryModel:
     return replace(model, fit=replace(model.fit, status=Status.TIME_LIMIT))
 
 
+#: Reason in the warning of a training that was not begun.
+NOT_BEGUN = (
+    "no solution within the time limit, so the larger class is predicted; "
+    "raise the time limit, or train on fewer rows"
+)
+
+
 def not_begun(problem: BinaryProblem) -> BinaryModel:
     """Return a model that predicts the larger class, since no time remains for its training."""
-    fit = Fit(Status.TIME_LIMIT, math.inf, -math.inf, 0.0, 0, 0.0, 0, route="not begun")
+    fit = Fit(
+        *(Status.TIME_LIMIT, math.inf, -math.inf, 0.0, 0, 0.0, 0),
+        route="not begun",
+        extra={"reason": NOT_BEGUN},
+    )
     intercept = 1.0 if problem.y.sum() >= 0 else -1.0
     return BinaryModel(intercept, fit, coef=np.zeros(len(problem.y)))
 

@@ -19,6 +19,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from mmbench.allowance import time_is_up
 from mmbench.errors import Status, worst
 from mmbench.kernels import row_squares
 from mmbench.machines.svm import GAP_TOLERANCE_FACTOR, ROWS_PER_FEATURE, svm_dual
@@ -176,7 +177,7 @@ def train_hyperplanes(
         iterations = 0
         for svm in _attempts(pair, C, start, tol, gap_tolerance, solver, offset):
             iterations += svm.iterations
-            if svm.status is Status.OPTIMAL and svm.gap <= gap_tolerance:
+            if (svm.status is Status.OPTIMAL and svm.gap <= gap_tolerance) or time_is_up():
                 break
         decision = svm.decision + svm.bias + (0.0 if offset is None else offset)
         slack += float(np.sum(pair.weights * np.maximum(0.0, 1.0 - pair.y * decision)))
