@@ -16,6 +16,9 @@ from mmbench.tables.figures.published_values import compared
 from mmbench.tables.figures.style import COLUMN, PAGE
 from mmbench.tables.render import markdown_grid
 
+#: Experiments of the page that compares the machines.
+VERDICTS = ("verdict", "verdict_large")
+
 
 class Published(SphinxDirective):
     """``{published} NAME ...``: a picture and a folded table per experiment."""
@@ -41,19 +44,17 @@ class Published(SphinxDirective):
 
 
 def draw_all(app: Sphinx) -> None:
-    """Write a picture of each reference table with published values, and the picture of the first
-    page, into ``docs/pictures``.
+    """Write pictures of reference tables into ``docs/pictures``, with a version for phones: one of
+    each table with published values, and two of each verdict.
     """
     folder = Path(app.srcdir) / "pictures"
     folder.mkdir(exist_ok=True)
-    shown = [name for name in NAMES if compared(reference(name))]
+    shown = [("published", name) for name in NAMES if compared(reference(name))]
+    shown += itertools.product(("time_and_accuracy", "critical_difference"), VERDICTS)
     widths = {"": PAGE, "_narrow": COLUMN}
-    for name, (suffix, width) in itertools.product(shown, widths.items()):
-        file = folder / f"published_{name}{suffix}.svg"
-        draw_figure("published", reference(name), file, width=width)
-    for suffix, width in widths.items():
-        file = folder / f"verdict_times{suffix}.svg"
-        draw_figure("time_and_accuracy", reference("verdict"), file, width=width)
+    for (kind, name), (suffix, width) in itertools.product(shown, widths.items()):
+        file = folder / f"{kind}_{name}{suffix}.svg"
+        draw_figure(kind, reference(name), file, width=width)
 
 
 def setup(app: Sphinx) -> dict[str, bool]:

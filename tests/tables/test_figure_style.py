@@ -134,3 +134,21 @@ def test_panels_are_stacked_in_a_narrow_figure(tmp_path) -> None:
         text = (tmp_path / "one.svg").read_text()
         heights += map(float, re.findall(r'<svg [^>]*?height="([\d.]+)pt"', text))
     assert heights[1] == pytest.approx(2 * heights[0])
+
+
+def test_no_text_of_a_narrow_diagram_of_ranks_is_cut(tmp_path, monkeypatch) -> None:
+    from matplotlib.figure import Figure
+    from matplotlib.text import Text
+
+    cut, save = [], Figure.savefig
+
+    def look(canvas, *args, **options) -> None:
+        canvas.draw_without_rendering()
+        texts = [text for text in canvas.findobj(Text) if "mean rank" in text.get_text()]
+        cut.extend(t.get_text() for t in texts if t.get_window_extent().x1 > canvas.bbox.x1)
+        save(canvas, *args, **options)
+
+    monkeypatch.setattr(Figure, "savefig", look)
+    results = read_reference(REFERENCE / "verdict")
+    draw_figure("critical_difference", results, tmp_path / "one.svg", width=COLUMN)
+    assert not cut

@@ -24,6 +24,8 @@ from mmbench.tables.names import caption_of
 
 #: Number of letters in a line of the axis labels of a figure narrower than a page.
 NARROW_LABEL = 17
+#: Characters per line of a title, or of the label of an only panel, in a narrow figure.
+NARROW_TITLE = 32
 
 
 def draw_accuracies(results: Results, output: Path) -> str:
@@ -61,8 +63,10 @@ def draw_accuracies(results: Results, output: Path) -> str:
     return draw_panels(output, found, panel, line=0.27, frame=0.9)
 
 
-def draw_ranks(results: Results, output: Path) -> str:
+def draw_ranks(results: Results, output: Path, width: float = PAGE) -> str:
     """Write a diagram of mean ranks to a file, and return the numbers in the diagram as text.
+
+    In a diagram narrower than a page, the title and the label of the axis have several lines.
 
     A vertical bar connects machines whose mean ranks do not differ significantly by Nemenyi's test
     at the level 0.05. Raises UserError if too few machines or data sets have results.
@@ -76,12 +80,13 @@ def draw_ranks(results: Results, output: Path) -> str:
     def panel(axes: Any, kernel: str, ranks: Ranks) -> str:
         order, cd = list(ranks.means), f"critical difference {ranks.critical_difference:.2f}"
         values, labels = [ranks.means[m] for m in order], [results.label(m) for m in order]
-        axes.set_title(f"{kernel}: mean ranks over {ranks.n} data sets, {cd}", loc="left")
-        axes.set_xlabel(
-            "mean rank (1 is best); a bar connects machines without a significant difference"
-        )
+        label = "mean rank (1 is best); a bar connects machines without a significant difference"
+        title = f"{kernel}: mean ranks over {ranks.n} data sets, {cd}"
+        narrow = width < PAGE
+        axes.set_title(fill(title, NARROW_TITLE) if narrow else title, loc="left")
+        axes.set_xlabel(fill(label, NARROW_TITLE) if narrow else label)
         # Horizontal distance between the bars that connect machines.
-        step = 0.05 * (values[-1] - values[0] or 1.0)
+        step = (0.1 if narrow else 0.05) * (values[-1] - values[0] or 1.0)
         name_lines(axes, labels, downwards=True)
         axes.hlines(range(len(order)), values[0] - step, values, color="0.8", lw=0.8)
         axes.plot(values, range(len(order)), "o", color=colour(0))
@@ -100,7 +105,8 @@ def draw_ranks(results: Results, output: Path) -> str:
             *(f"Not significantly different: {group}" for group in groups),
         ])  # fmt: skip
 
-    return draw_panels(output, found, panel, line=0.19, frame=0.75)
+    frame = 0.75 if width >= PAGE else 1.1
+    return draw_panels(output, found, panel, line=0.19, frame=frame, width=width)
 
 
 def draw_times(results: Results, output: Path, width: float = PAGE) -> str:
