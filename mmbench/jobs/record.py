@@ -104,8 +104,9 @@ class Record:
             why = {"status": Status.FAILED, "reason": "a metric is not a number", "metrics": {}}
             content = {**content, **why}
         for part, entries in NEEDED.items():
-            if content.get("metrics") and (lacks := entries - set(content.get(part, {}))):
-                raise BadRecord(f"{part} without {min(lacks)!r}")
+            held = content.get(part, {}).keys()
+            if content.get("metrics") and not held >= entries:
+                raise BadRecord(f"{part} without {min(entries - held)!r}")
         known = {name: content[name] for name in field_names(cls) if name in content}
         try:
             return cls(**{**known, "job": Job.from_dict(content["job"])})

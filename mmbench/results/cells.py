@@ -195,7 +195,8 @@ def counts(splits: Iterable[Row], column: str) -> Counter[str]:
     """Return the sum of a column of counts, ``fits`` (by status) or ``routes``, over splits."""
     total: Counter[str] = Counter()
     for split in splits:
-        total.update(getattr(split, column) or {})
+        for name, n in (getattr(split, column) or {}).items():  # `update` takes four times as long
+            total[name] += n
     return +total
 
 

@@ -505,7 +505,7 @@ class Results:
     @property
     def sized(self) -> bool:
         """Whether the experiment has several training sizes."""
-        return any(key.size is not None for key in (self.keys or self._planned))
+        return any(key.size is not None for key in (self._planned or self.keys))
 
     @property
     def metric(self) -> str:
