@@ -2,10 +2,12 @@
 
     python benchmarks/peers.py --out benchmarks/results/peers.csv --mirror FOLDER
         [--tasks kernel classes linear lda programs search growth first] [--machines svm rmm]
-        [--data letter] [--rows 500 2000 8000] [--repeats 3] [--seconds 60]
+        [--data letter] [--without libsvm] [--rows 500 2000 8000] [--repeats 3] [--seconds 60]
 
 kernel    SVM with an RBF kernel on the parity of digits (MNIST), halves of the alphabet (Letter)
-          and Banana, for three C and two gamma; SVC of scikit-learn, libsvm, SVC of Intel
+          and Banana, for three C and two gamma; above 8000 rows on Letter with few and with many
+          support vectors, and on generated binary features; SVC of scikit-learn, libsvm, SVC of
+          Intel
 classes   the same on all classes of Letter and USPS and on 3, 10 and 100 generated classes, with
           predictions of 1 and 10,000 rows
 linear    SVM on 20, 200 and 2000 generated features and on documents with 38 of 20,000 words,
@@ -86,6 +88,11 @@ PENALTIES = {
 }
 #: Divisor of gamma, by data set: the number of features, or 1 if they are not scaled to [-1, 1].
 WIDTHS = {"mnist": 1024, "letter": 4, "ida_banana": 1}
+#: C and gamma of the task `kernel` above 8000 rows, by data set.
+LARGE = {
+    "letter": ((0.1, 4), (1, 0.05), (1, 2), (1, 60), (10, 8)),
+    "binary features": ((1, 0.02), (100, 0.02)),
+}
 GRID = {"C": [0.1, 1.0, 10.0, 100.0], "gamma": [0.01, 0.1, 1.0]}
 
 
@@ -93,8 +100,12 @@ def cells(task, n):
     """Yield the problems of a task with n rows, and the names of their contenders."""
     cell = {"task": task, "machine": "svm", "n": n, "gamma": 0.0, "d": 0, "C": 1}
     if task == "kernel":
-        for (data, width), C, gamma in itertools.product(WIDTHS.items(), (0.1, 1, 100), (1, 16)):
-            problem = {"data": data, "C": C, "gamma": gamma / width}
+        grid = itertools.product(WIDTHS.items(), (0.1, 1, 100), (1, 16))
+        settings = [(data, C, gamma / width) for (data, width), C, gamma in grid]
+        if n > 8000:
+            settings = [(data, *pair) for data, pairs in LARGE.items() for pair in pairs]
+        for data, C, gamma in settings:
+            problem = {"data": data, "C": C, "gamma": gamma}
             yield cell | problem, ("mmbench", "SVC", "libsvm", "Intel")
     elif task == "classes":
         generated = ((f"{count} classes", 0.05) for count in (3, 10, 100))
@@ -168,6 +179,12 @@ def problem(cell, mirror):
         X = random.normal(size=(n, d)) / np.sqrt(d)
         y = np.where(X @ random.normal(size=d) + 0.5 * random.normal(size=n) > 0, 1, -1)
         return X, y, X
+    if name == "binary features":  # 14 categories, as in the data set Adult
+        types = random.normal(size=(8, 14, 9))[random.integers(8, size=n)]
+        values = (types + random.gumbel(size=types.shape)).argmax(axis=2)
+        X = (values[:, :, None] == np.arange(9)).reshape(n, -1).astype(float)
+        scores = X @ random.normal(size=X.shape[1]) + 2 * random.normal(size=n)
+        return X, np.where(scores > np.quantile(scores, 0.75), 1, -1), X
     if name.endswith(" classes"):
         count = int(name.split()[0])
         y = np.resize(np.arange(count), n + 10000)
@@ -450,6 +467,7 @@ def main():
     parser.add_argument("--tasks", nargs="*", choices=tasks, default=tasks)
     parser.add_argument("--machines", nargs="*", choices=MACHINES, default=MACHINES)
     parser.add_argument("--data", nargs="*", help="only problems with these data")
+    parser.add_argument("--without", nargs="*", default=[], help="contenders that are left out")
     parser.add_argument("--rows", type=int, nargs="*", default=[500, 2000, 8000])
     parser.add_argument("--mirror")
     parser.add_argument("--repeats", type=int, default=3)
@@ -469,6 +487,7 @@ def main():
             if options.data and cell["data"] not in options.data:
                 continue
             names = [name for name in names if machine_of(cell, name) in options.machines]
+            names = [name for name in names if name not in options.without]
             for row in compared(cell, names, options, before):
                 row = {name: text_of(value) for name, value in row.items()}
                 rows[key_of(row)] = row
