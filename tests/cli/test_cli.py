@@ -43,7 +43,6 @@ NO_LISTED = (*HEAVY[:-1], "mmbench.datasets.card", "mmbench.tables.layouts.paper
 LISTS = [["list", kind] for kind in ("datasets", "layouts", "figures", "configs")]
 #: What is done in a new process, one after the other, and modules that it must not import.
 LITTLE = [
-    # a run starts its workers before its own imports
     ([CALL.format(["--help"]), MACHINES_LISTED, CALL.format(["run", "nowhere"])], HEAVY),
     ([CALL.format(["table", name]) for name in ("nowhere", "reference/quickstart")], NO_SEARCH),
     ([*map(CALL.format, LISTS)], NO_LISTED),

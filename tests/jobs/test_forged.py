@@ -108,9 +108,7 @@ def test_a_forged_plan_gives_no_traceback(seed, folder):
         store.unused()
 
 
-@pytest.mark.parametrize(
-    "key", [None, pytest.param(0, marks=pytest.mark.slow)], ids=["plan", "record"]
-)
+@pytest.mark.parametrize("key", [None, pytest.param(0, marks=pytest.mark.slow)])
 def test_an_integer_beyond_64_bits_gives_no_traceback(key, folder):
     found = {}
     with forged(folder, lambda content: found.update(content) or content, key):
