@@ -72,14 +72,15 @@ def _temporary() -> str:
 #: Fast-math flags of LLVM: infinity is allowed, NaN not, since a Gram matrix with NaN is refused.
 FLAGS = {"nnan", "nsz", "contract", "reassoc"}
 
+compiled_inside: Callable[..., Any]
+
 CACHE = _prepare()
 try:
     from numba import njit
 
-    def compiled(plain: Callable | None = None, **options: bool) -> Callable[..., Any]:
+    def compiled(plain: Callable | None = None, **options: Any) -> Callable[..., Any]:
         """Return a decorator that compiles a function."""
-        fixed: dict[str, Any] = {"nogil": True, "cache": CACHE, "error_model": "numpy"}
-        return njit(**fixed, fastmath=FLAGS, **options)
+        return njit(nogil=True, cache=CACHE, error_model="numpy", fastmath=FLAGS, **options)
 
     #: For functions that only compiled functions call; a call from Python would end the process.
     compiled_inside = partial(compiled, no_cpython_wrapper=True, no_cfunc_wrapper=True)
@@ -90,7 +91,7 @@ except ImportError:
         stacklevel=2,
     )
 
-    def compiled(plain: Callable | None = None, **_: bool) -> Callable[..., Any]:
+    def compiled(plain: Callable | None = None, **options: Any) -> Callable[..., Any]:
         """Return a decorator for interpreted functions, which divide by zero without a warning.
 
         A function of NumPy, `plain`, replaces a function whose loops would be slow.
