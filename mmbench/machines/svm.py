@@ -28,20 +28,20 @@ import time
 from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager
 from dataclasses import replace
-from itertools import combinations
+from itertools import combinations, repeat
 from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
-from scipy.sparse import issparse
+from scipy.sparse import csr_array, issparse
 
 from mmbench.allowance import time_is_up
 from mmbench.errors import Status
 from mmbench.kernels import row_squares
 from mmbench.kernels.matrix import KernelMatrix
 from mmbench.machines.base.estimator import WeightedClassifier, slack_penalties
-from mmbench.machines.base.one_vs_one import PairPlan, train_pair
+from mmbench.machines.base.one_vs_one import PairModels, PairPlan, train_pair
 from mmbench.machines.base.parameters import (
     Param,
     cache_size,
@@ -52,7 +52,6 @@ from mmbench.machines.base.parameters import (
     positive,
 )
 from mmbench.machines.base.problem import (
-    LAZY_FEATURES,
     STORED_ROWS,
     UNPROVEN,
     BinaryModel,
@@ -116,8 +115,8 @@ GAP_TOLERANCE_FACTOR = 100
 FEW_ROWS, FEW_ROWS_FACTOR = 100, 0.01
 
 #: With at least MANY_CLASSES classes and at most MOST_PAIR_ROWS rows per pair, one compiled call
-#: per class solves all pairs, in 1/3.5 of the CPU time for 40 rows per pair; with fewer classes,
-#: compiling takes longer. It stores 24 bytes per row of a pair, for at most MOST_ROWS_OF_PAIRS
+#: per class solves all pairs, in 1/7 of the CPU time for 40 rows per pair; with fewer classes,
+#: compiling takes longer. It stores 32 bytes per row of a pair, for at most MOST_ROWS_OF_PAIRS
 #: rows.
 MANY_CLASSES, MOST_PAIR_ROWS, MOST_ROWS_OF_PAIRS = 10, 400, 10**7
 
@@ -223,33 +222,42 @@ class SVM(WeightedClassifier):
         return svm_bytes(size, self.kernel == "linear", self.solver, self.cache_size)
 
     def _train_all(
-        self, plan: PairPlan, hooks: Callable[[int], AbstractContextManager]
-    ) -> list[BinaryModel]:
+        self,
+        plan: PairPlan,
+        hooks: Callable[[int], AbstractContextManager],
+        indefinite: NDArray | None,
+    ) -> PairModels:
         if not self._solves_pairs_together(plan):
-            return super()._train_all(plan, hooks)
-        machine: Any = plan.machines[0]  # `fit_pairs` may give parameters that self has not
-        sizes = np.array([len(part) for part in plan.rows])
-        tol = np.where(sizes <= FEW_ROWS, tolerance(machine.tol, 0), machine.tol)
-        started, kernel = time.perf_counter(), plan.kernels[0]
-        lazy = kernel.name == "rbf" and plan.X.shape[1] <= LAZY_FEATURES
-        found = solve_pairs(kernel, plan.X, plan.labels, machine.C, tol, GAP_TOLERANCE_FACTOR, lazy)
-        seconds = (time.perf_counter() - started) / len(sizes)
-        models, coefs = [], np.split(found.u, np.cumsum(sizes)[:-1])
-        rows = zip(found.solved, combinations(plan.classes, 2), found.certificates, strict=True)
-        for k, (solved, pair, (bias, objective, bound, far, steps, support)) in enumerate(rows):
-            if solved:
-                numbers = (objective, bound, far, int(steps), seconds, int(support))
-                fit = Fit(Status.OPTIMAL, *numbers, pair=pair, route="SMO")
-                models.append(BinaryModel(bias, fit, coefs[k]))
-            else:
-                models.append(train_pair(plan.machines[k], plan.problem(k), None))
-        return models
+            return super()._train_all(plan, hooks, indefinite)
+        one: Any = plan.machines[0]  # `fit_pairs` may give parameters that self has not
+        started, data = time.perf_counter(), (plan.kernels[0], plan.X, plan.labels)
+        counts = np.bincount(plan.labels)
+        sizes = np.add.outer(counts, counts)[np.triu_indices(len(counts), 1)]
+        tol = np.where(sizes <= FEW_ROWS, tolerance(one.tol, 0), one.tol)
+        found = solve_pairs(*data, one.C, tol, GAP_TOLERANCE_FACTOR)
+        seconds = (time.perf_counter() - started) / len(plan.pairs)
+        numbers = (found.objective, found.bound, found.violation, found.steps.astype(int))
+        columns = *map(np.ndarray.tolist, numbers), repeat(seconds), found.support.tolist()
+        rows = zip(*columns, combinations(plan.classes, 2), repeat("SMO"), strict=False)
+        fits = [Fit(Status.OPTIMAL, *row) for row in rows]
+        for k in np.flatnonzero(~found.solved).tolist():
+            part = slice(*found.starts[k : k + 2])
+            model = train_pair(one, plan.problem(k), None)
+            found.u[part], found.rows[part] = model.coef, plan.rows[k]
+            fits[k], found.bias[k] = self._judged(model.fit, fits[k].pair), model.intercept
+        used = np.flatnonzero(found.u)
+        ends = np.searchsorted(used, found.starts)
+        shape = (len(fits), len(plan.labels))
+        coefs = csr_array((found.u[used], found.rows[used], ends), shape=shape)
+        coefs.sort_indices()  # rounding errors of sums depend on the order
+        return PairModels(fits, found.bias, None, coefs)
 
     def _solves_pairs_together(self, plan: PairPlan) -> bool:
         """Whether all pairs are solved in one call: many small pairs with equal parameters."""
         one: Any = plan.machines[0]
         plain = plan.weights is None and one.class_weight is None and one.cache_size is None
-        limited = one.max_iter >= 0 or self.time_limit is not None or math.isinf(one.C)
+        limited = one.max_iter >= 0 or self.time_limit is not None
+        limited = limited or math.isinf(one.C) or one.tol > self.tol
         named = one.solver in ("auto", "smo") and self.kernel in ("rbf", "poly")
         own = type(self).train is SVM.train and not getattr(self, "_skl_callbacks", ())
         return (
@@ -257,7 +265,7 @@ class SVM(WeightedClassifier):
             and len(plan.classes) >= MANY_CLASSES
             and plan.size.n <= MOST_PAIR_ROWS
             and len(plan.labels) * (len(plan.classes) - 1) <= MOST_ROWS_OF_PAIRS
-            and all(vars(machine) == vars(one) for machine in plan.machines)
+            and all(machine is one or vars(machine) == vars(one) for machine in plan.machines)
         )
 
     def train(self, problem: BinaryProblem, warm: BinaryModel | None = None) -> BinaryModel:

@@ -185,14 +185,14 @@ def test_pairs_that_are_solved_together_are_the_svms_of_the_pairs(kernel, C, fea
     y = np.append(random.choice(8, 120, p=[0.3, 0.2, 0.2, 0.1, 0.05, 0.05, 0.05, 0.05]), [8, 9])
     X = random.standard_normal((122, features)) / features**0.5 + random.randn(10, features)[y]
     X[:2], X[-1] = X[2], X[-2]
+    kernel = {**kernel, "tol": 1e-8}  # rounding errors decide the order of the steps
     together = SVM(C=C, **kernel).fit(X, y)
     for k, fit in enumerate(together.fits_):
         own = np.isin(y, fit.pair)
         alone = SVM(C=C, **kernel).fit(X[own], y[own])
         expected = replace(alone.fits_[0], seconds=fit.seconds)
         np.testing.assert_allclose(together.intercept_[k], alone.intercept_[0], atol=1e-9)
-        names = ("objective", "bound", "max_violation", "iterations", "n_support")
-        for name in names:
+        for name in ("objective", "bound", "max_violation", "n_support"):
             assert getattr(fit, name) == pytest.approx(getattr(expected, name), 1e-9, 1e-9)
         assert (fit.status, fit.route, fit.pair) == (expected.status, expected.route, expected.pair)
     assert together.score(X, y) == SVM(C=C, n_jobs=2, cache_size=200, **kernel).fit(X, y).score(

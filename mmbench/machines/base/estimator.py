@@ -15,6 +15,7 @@ from copy import copy
 from dataclasses import replace
 from functools import partial
 from importlib.metadata import PackageNotFoundError, metadata
+from itertools import combinations
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
@@ -42,6 +43,7 @@ from mmbench.kernels.matrix import (
 )
 from mmbench.machines.base.callbacks import CallbackSupportMixin, hooks_called, with_callbacks
 from mmbench.machines.base.one_vs_one import (
+    PairModels,
     PairPlan,
     failures_named,
     rows_at,
@@ -61,6 +63,7 @@ from mmbench.machines.base.problem import (
     SPARSE_SHARE,
     BinaryModel,
     BinaryProblem,
+    Fit,
     around,
     expand,
     far_origin,
@@ -595,8 +598,8 @@ class PairwiseClassifier(Declared, Estimator):
             plan = self._plan(X, labels, pair_params, weights)
             plan.machines[0].check_memory(plan.size)
             with blas_threads_for(plan.size.n), failures_named(self, plan.gram) as indefinite:
-                models = self._train_all(plan, partial(self._pair_hooks, task, X, plan))
-                self._store(plan, without_false_bounds(models, indefinite, plan.rows))
+                hooks_of_pair = partial(self._pair_hooks, task, X, plan)
+                self._store(plan, self._train_all(plan, hooks_of_pair, indefinite))
         return self
 
     def _plan(
@@ -607,21 +610,21 @@ class PairwiseClassifier(Declared, Estimator):
         weights: NDArray | None,
     ) -> PairPlan:
         """Return the plan of all trainings; set the kernel of each pair and the offset of X."""
-        parts, known = self._parts(labels), labels != UNLABELLED
+        known, n_pairs = labels != UNLABELLED, len(class_pairs(len(self.classes_)))
         machines = [clone(self).set_params(**params) for params in pair_params]
         for machine in machines:
             machine._check_parameters()
         own = rows_at(X, np.flatnonzero(known)), None if weights is None else weights[known]
         kernels = [machine.kernel_for(*own) for machine in machines]
+        machines = [machine.with_params({}) for machine in machines]
         if len(machines) == 1:
-            machines, kernels = machines * len(parts), kernels * len(parts)
+            machines, kernels = machines * n_pairs, kernels * n_pairs
         self.kernels_ = kernels
         moves = self.kernel == "linear" and self.translation_invariant
         self._origin = far_origin(X) if moves else None  # type: ignore[misc]
         return PairPlan(
-            machines=[machine.with_params({}) for machine in machines],
+            machines=machines,
             kernels=kernels,
-            parts=parts,
             X=around(X, self._origin),
             gram=given_gram(self.kernel, X),
             classes=self.classes_,
@@ -629,12 +632,41 @@ class PairwiseClassifier(Declared, Estimator):
             weights=weights,
         )
 
-    def _parts(self, labels: NDArray) -> list[tuple[NDArray, NDArray]]:
-        """Return the indices and the labels -1.0 and +1.0 of the rows of each pair."""
-        return [pair_rows(labels, *pair) for pair in class_pairs(len(self.classes_))]
+    #: Function that returns the indices and the labels -1.0 and +1.0 of the rows of a pair.
+    rows_of_pair: ClassVar[Callable[..., tuple[NDArray, NDArray]]] = staticmethod(pair_rows)
 
-    #: Function of the machine, the plan and the callback hooks that returns one model per pair.
-    _train_all: ClassVar[Callable[..., list[BinaryModel]]] = train_pairs
+    def _train_all(
+        self,
+        plan: PairPlan,
+        hooks: Callable[[int], AbstractContextManager],
+        indefinite: NDArray | None,
+    ) -> PairModels:
+        """Train all pairs of classes; `indefinite` is an indefinite kernel matrix, or None."""
+        return self._joined(plan, train_pairs(self, plan, hooks), indefinite)
+
+    def _joined(
+        self, plan: PairPlan, models: Sequence[BinaryModel], indefinite: NDArray | None
+    ) -> PairModels:
+        """Return the models with judged certificates, as arrays over pairs."""
+        models = without_false_bounds(models, indefinite, plan.rows)
+        pairs = combinations(self.classes_, 2)
+        fits = [self._judged(m.fit, pair) for m, pair in zip(models, pairs, strict=True)]
+        weights = coefs = None
+        if self.kernel == "linear":
+            parts = zip(plan.rows, models, strict=True)
+            weights = np.array([linear_weights(rows_at(plan.X, r), m) for r, m in parts])
+        if all(model.coef is not None for model in models):
+            values = [np.asarray(model.coef) for model in models]
+            used = [np.flatnonzero(coef) for coef in values]
+            values = [coef[own] for coef, own in zip(values, used, strict=True)]
+            columns = [index[own] for index, own in zip(plan.rows, used, strict=True)]
+            ends, shape = np.cumsum([0, *map(len, used)]), (len(models), len(plan.labels))
+            coefs = csr_array((np.concatenate(values), np.concatenate(columns), ends), shape=shape)
+        return PairModels(fits, np.array([m.intercept for m in models]), weights, coefs)
+
+    def _judged(self, fit: Fit, pair: tuple) -> Fit:
+        fit = fit if fit.pair else replace(fit, pair=pair)
+        return judged(fit, self.gap_tolerance, self.violation_tolerance)
 
     def _pair_hooks(self, task: Any, X: NDArray, plan: PairPlan, k: int) -> AbstractContextManager:
         """Return a context manager that calls the callback hooks of the training of pair k."""
@@ -663,45 +695,37 @@ class PairwiseClassifier(Declared, Estimator):
         least = REFERENCE_GRAMS if self.solver == "reference" else 0
         return size.grams(max(copies, least)) + size.rows(0)
 
-    def _store(self, plan: PairPlan, models: Sequence[BinaryModel]) -> None:
+    def _store(self, plan: PairPlan, models: PairModels) -> None:
         """Set the fitted attributes, with one array of support vectors for all pairs of classes."""
-        pairs = [(self.classes_[i], self.classes_[j]) for i, j in class_pairs(len(self.classes_))]
-        self.fits_ = []
-        for model, pair in zip(models, pairs, strict=True):
-            numbers = (part for part in (model.intercept, model.coef, model.w) if part is not None)
-            if not all(np.isfinite(part).all() for part in numbers):
-                low, high = pair
-                raise ValueError(f"the solution of {low!s}/{high!s} is not finite; scale the data")
-            fit = model.fit if model.fit.pair else replace(model.fit, pair=pair)
-            self.fits_.append(judged(fit, self.gap_tolerance, self.violation_tolerance))
+        finite = np.isfinite(models.intercepts)
+        if models.weights is not None:
+            finite &= np.isfinite(models.weights).all(axis=1)
+        if models.coefs is not None:
+            finite &= np.isfinite(abs(models.coefs).max(axis=1).toarray())
+        if not finite.all():
+            low, high = models.fits[int(finite.argmin())].pair
+            raise ValueError(f"the solution of {low!s}/{high!s} is not finite; scale the data")
+        self.fits_ = models.fits
         warn_unless_solved(self.fits_, type(self).__name__, self.gap_tolerance)
         for name in ("coef_", "support_", "support_vectors_", "n_support_", "_sparse_coef"):
             self.__dict__.pop(name, None)  # attributes of an earlier fit are removed
-        self.intercept_ = np.array([m.intercept for m in models])
-        if self.kernel == "linear":
-            self.coef_ = np.array(
-                [
-                    linear_weights(rows_at(plan.X, r), m)
-                    for r, m in zip(plan.rows, models, strict=True)
-                ]
-            )
+        self.intercept_ = models.intercepts
+        if models.weights is not None:
+            self.coef_ = models.weights
             if self._origin is not None:
                 self._moved_intercept = self.intercept_
                 self.intercept_ = self.intercept_ - self.coef_ @ self._origin
-            if any(model.coef is None for model in models):
-                return
-        coefs = [np.asarray(model.coef) for model in models]
-        used = [np.flatnonzero(coef) for coef in coefs]
-        columns = [index[own] for index, own in zip(plan.rows, used, strict=True)]
-        self.support_ = np.unique(np.concatenate(columns))
+        coefs = models.coefs
+        if coefs is None:
+            return
+        used = np.zeros(len(plan.labels), dtype=bool)
+        used[coefs.indices] = True
+        self.support_ = np.flatnonzero(used)
         classes = plan.labels[self.support_]
         classes = classes[classes != UNLABELLED]
         self.n_support_ = np.bincount(classes, minlength=len(self.classes_))
-        values = np.concatenate([coef[own] for coef, own in zip(coefs, used, strict=True)])
-        places = np.searchsorted(self.support_, np.concatenate(columns))
-        ends = np.cumsum([0, *map(len, columns)])
-        shape = (len(models), len(self.support_))
-        self._sparse_coef = csr_array((values, places, ends), shape=shape)
+        places, shape = (np.cumsum(used) - 1)[coefs.indices], (len(models.fits), len(self.support_))
+        self._sparse_coef = csr_array((coefs.data, places, coefs.indptr), shape=shape)
         if self.kernel != "linear":
             given = self.kernel == PRECOMPUTED
             self.support_vectors_ = np.empty((0, 0)) if given else plan.X[self.support_]

@@ -9,7 +9,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from mmbench.allowance import NoTimeLeft, allowed, within
 from mmbench.machines.base.estimator import PairwiseClassifier, row_weights
-from mmbench.machines.base.one_vs_one import PairPlan
+from mmbench.machines.base.one_vs_one import PairModels, PairPlan
 from mmbench.machines.base.problem import BinaryModel, BinaryProblem, not_begun, out_of_time
 from mmbench.machines.base.row_samples import largest_sample, on_all_rows
 from mmbench.machines.base.voting import class_pairs, pair_rows
@@ -47,11 +47,11 @@ class JointClassifier(PairwiseClassifier):
             raise ValueError(f"{problem}; select with scope 'global'")
         return super().fit_pairs(X, y, pair_params[:1])
 
-    def _parts(self, labels: NDArray) -> list[tuple[NDArray, NDArray]]:
-        every = np.arange(len(labels)), np.ones(len(labels))
-        return [every] * len(super()._parts(labels))
+    @staticmethod
+    def rows_of_pair(labels: NDArray, *pair: int) -> tuple[NDArray, NDArray]:
+        return np.arange(len(labels)), np.ones(len(labels))
 
-    def _train_all(self, plan: PairPlan, hooks: Any) -> list[BinaryModel]:
+    def _train_all(self, plan: PairPlan, hooks: Any, indefinite: NDArray | None) -> PairModels:
         # overflows are ignored, since `_store` raises an error if a solution is not finite
         with within(allowed(self.time_limit)) as time, np.errstate(all="ignore"):
             time.name = type(self).__name__
@@ -61,7 +61,8 @@ class JointClassifier(PairwiseClassifier):
                 models = machine.train_jointly(JointProblem(data, plan.labels), [{}])[0]
             except NoTimeLeft:
                 models = self._on_sample(machine, JointProblem(data, plan.labels))
-        return [out_of_time(model) for model in models] if time.exceeded else models
+        models = [out_of_time(model) for model in models] if time.exceeded else models
+        return self._joined(plan, models, indefinite)
 
     def _on_sample(self, machine: Any, problem: "JointProblem") -> list[BinaryModel]:
         """Return models of the largest sample of the rows for which there is time."""

@@ -10,20 +10,28 @@ import warnings
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from joblib import Parallel, effective_n_jobs
 from numpy.typing import NDArray
 from scipy.linalg import eigvalsh
+from scipy.sparse import csr_array
 
 from mmbench.allowance import Allowance, NoTimeLeft, allowed, delayed, time_is_up, within
 from mmbench.errors import NotEnoughMemory, worst
 from mmbench.kernels import Kernel
 from mmbench.kernels.matrix import is_semidefinite, part_of
-from mmbench.machines.base.problem import BinaryModel, BinaryProblem, not_begun, out_of_time
+from mmbench.machines.base.problem import (
+    BinaryModel,
+    BinaryProblem,
+    Fit,
+    not_begun,
+    out_of_time,
+)
 from mmbench.machines.base.row_samples import largest_sample, on_all_rows
-from mmbench.machines.base.voting import class_pairs
+from mmbench.machines.base.voting import UNLABELLED, class_pairs
 from mmbench.memory import TrainingSize, stored_numbers
 from mmbench.solvers.result import native_statuses
 
@@ -42,8 +50,6 @@ class PairPlan:
     machines: list[PairwiseClassifier]
     #: Kernel of each pair, with the numerical value of gamma.
     kernels: list[Kernel]
-    #: Indices of the rows of each pair, and their labels -1.0 and +1.0 (0.0 without a label).
-    parts: list[tuple[NDArray, NDArray]]
     #: Rows of all classes, without their offset from the origin.
     X: NDArray
     #: Kernel matrix of all rows, if it is given in place of features.
@@ -53,25 +59,48 @@ class PairPlan:
     labels: NDArray
     weights: NDArray | None
 
+    @cached_property
+    def pairs(self) -> list[tuple[int, int]]:
+        """Class indices of each pair."""
+        return class_pairs(len(self.classes))
+
+    @cached_property
+    def parts(self) -> list[tuple[NDArray, NDArray]]:
+        """Indices of the rows of each pair, and their labels -1.0, +1.0, or 0.0 if unlabelled."""
+        return [self.machines[0].rows_of_pair(self.labels, *pair) for pair in self.pairs]
+
     @property
     def rows(self) -> list[NDArray]:
         """Indices of the rows of each pair."""
         return [index for index, _ in self.parts]
 
-    @property
+    @cached_property
     def size(self) -> TrainingSize:
-        """Size of the largest training."""
-        n, weighted = max(map(len, self.rows)), self.weights is not None
-        return TrainingSize(n, self.X.shape[1], stored_numbers(self.X), weighted)
+        """Size of the largest training, which has the two largest classes."""
+        largest = np.argsort(np.bincount(self.labels[self.labels != UNLABELLED]))[-2:]
+        n = len(self.machines[0].rows_of_pair(self.labels, *largest)[0])
+        return TrainingSize(n, self.X.shape[1], stored_numbers(self.X), self.weights is not None)
 
     def problem(self, k: int) -> BinaryProblem:
         """Return the training problem of pair k."""
         index, signs = self.parts[k]
-        classes = tuple(self.classes[list(class_pairs(len(self.classes))[k])])
+        classes = tuple(self.classes[list(self.pairs[k])])
         part = None if self.gram is None else part_of(self.gram, index)
         data = rows_at(self.X, index) if part is None else part
         weights = None if self.weights is None else self.weights[index]
         return BinaryProblem(data, signs, self.kernels[k], part, classes, weights)
+
+
+class PairModels(NamedTuple):
+    """The trained models of all pairs of classes, as arrays over pairs."""
+
+    fits: list[Fit]
+    #: Bias b of each pair.
+    intercepts: NDArray
+    #: Weights of a linear machine, shape (n_pairs, n_features); None for other kernels.
+    weights: NDArray | None
+    #: Coefficients of the training rows, shape (n_pairs, n_rows); None if a model has only weights.
+    coefs: csr_array | None
 
 
 def train_pairs(
@@ -82,7 +111,7 @@ def train_pairs(
     If the machine has callbacks, pair k is trained inside the context manager ``hooks(k)``.
     """
     time, at_a_time = allowed(machine.time_limit), effective_n_jobs(machine.n_jobs)
-    n_pairs, watched = len(plan.parts), bool(getattr(machine, "_skl_callbacks", ()))
+    n_pairs, watched = len(plan.pairs), bool(getattr(machine, "_skl_callbacks", ()))
 
     def train_watched(k: int, share: Share) -> BinaryModel:
         with hooks(k):

@@ -24,7 +24,7 @@ returned. Times: `benchmarks/peers.py`, `benchmarks/routes.py`; gaps: `benchmark
 """
 
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from typing import Any, ClassVar
 
 import numpy as np
@@ -34,7 +34,7 @@ from mmbench.allowance import time_is_up
 from mmbench.errors import Status
 from mmbench.kernels.matrix import KernelMatrix
 from mmbench.machines.base.estimator import WeightedClassifier, slack_penalties
-from mmbench.machines.base.one_vs_one import PairPlan
+from mmbench.machines.base.one_vs_one import PairModels, PairPlan
 from mmbench.machines.base.parameters import Param, choice, parameter, positive
 from mmbench.machines.base.problem import STORED_ROWS, BinaryModel, BinaryProblem, Fit
 from mmbench.machines.base.search_space import SearchSpace
@@ -279,7 +279,7 @@ class MMRM(WeightedClassifier):
             return constant_solution(program, Status.UNBOUNDED, found.route, found.iterations)
         return found
 
-    def _store(self, plan: PairPlan, models: Sequence[BinaryModel]) -> None:
+    def _store(self, plan: PairPlan, models: PairModels) -> None:
         super()._store(plan, models)
         self.margin_ratios_ = np.array(
             [fit.extra.get("margin_ratio", np.nan) for fit in self.fits_]

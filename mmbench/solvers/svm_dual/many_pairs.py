@@ -9,7 +9,6 @@ Times: task ``classes`` in `benchmarks/results/peers.csv`.
 from __future__ import annotations
 
 from functools import partial
-from itertools import combinations
 from typing import NamedTuple
 
 import numpy as np
@@ -18,7 +17,7 @@ from numpy.typing import NDArray
 from mmbench.allowance import time_is_up
 from mmbench.compiled import compiled
 from mmbench.kernels import Kernel
-from mmbench.kernels.matrix import KernelRows, LazyGram, read_row
+from mmbench.kernels.matrix import KernelRows
 from mmbench.solvers.svm_dual.qp import ROUNDING_FACTOR, SUM_ROUNDING, UNRESOLVED_TOLERANCES
 from mmbench.solvers.svm_dual.smo import NEWTON_BUDGET, PATIENCE, descend
 
@@ -27,14 +26,24 @@ EPSILON = 2.0**-52
 
 
 class ManyPairs(NamedTuple):
-    """The solutions of all pairs of classes, in the order of `class_pairs`."""
+    """The solutions of all pairs of classes: arrays over pairs, in the order of `class_pairs`."""
 
-    #: Whether a pair is solved within the tolerances, shape (n_pairs,).
-    solved: NDArray
-    #: Intercept, objective, bound, violation, steps and number of support vectors of each pair.
-    certificates: list[list[float]]
-    #: Dual variables of all pairs, one pair after the other, each in ascending order of the rows.
+    #: Dual variables of all pairs, one pair after the other.
     u: NDArray
+    #: Row of each dual variable: the rows of the first class of a pair, then of the second class.
+    rows: NDArray
+    #: Index of the first dual variable of each pair, and the length of `u`.
+    starts: NDArray
+    bias: NDArray
+    #: Number of steps.
+    steps: NDArray
+    #: Whether a pair is solved within the tolerances.
+    solved: NDArray
+    objective: NDArray
+    bound: NDArray
+    violation: NDArray
+    #: Number of support vectors.
+    support: NDArray
 
 
 def solve_pairs(
@@ -44,82 +53,60 @@ def solve_pairs(
     C: float,
     tol: NDArray,
     gap_factor: float,
-    lazy: bool,
 ) -> ManyPairs:
     """Solve the SVMs of all pairs of classes.
 
     `labels` are class indices. `tol` has one tolerance of the KKT conditions per pair; the
-    tolerance of the relative duality gap is `gap_factor` times `tol`. If `lazy`, ``rbf`` kernel
-    values are computed from differences of features.
+    tolerance of the relative duality gap is `gap_factor` times `tol`. The rows of a pair are
+    ordered by class.
     """
     rows = np.argsort(labels, kind="stable")
     ends = np.append(0, np.cumsum(np.bincount(labels)))
-    sizes, X = np.diff(ends), X[rows]
-    n_classes = len(sizes)
-    starts = np.append(0, np.cumsum(np.add.outer(sizes, sizes)[np.triu_indices(n_classes, 1)]))
-    # of each row of each pair: dual variable, decision without the intercept, and place in X
-    u, decision, places = np.zeros(starts[-1]), np.zeros(starts[-1]), np.zeros(starts[-1], int)
-    ended = np.full((len(starts) - 1, 3), np.inf)  # intercept, violation of KKT conditions, steps
-    values = _Values(kernel, X, lazy)
-    blocks = [values.between(ends[j], ends[j + 1], ends[j + 1]) for j in range(n_classes)]
-    squares = np.concatenate([block.ravel() for block in blocks])
-    offsets = np.append(0, np.cumsum(sizes**2))
-    k = 0
-    for i in range(n_classes - 1):
+    sizes, values = np.diff(ends), KernelRows(kernel, X[rows])
+    low, high = np.triu_indices(len(sizes), 1)
+    n = sizes[low] + sizes[high]
+    starts = np.append(0, np.cumsum(n))
+    # of each row of each pair: whether it is of the second class, place in `rows`, dual variable,
+    # and decision without the intercept
+    places = np.arange(starts[-1]) - np.repeat(starts[:-1], n)
+    second = places >= np.repeat(sizes[low], n)
+    places += np.repeat(ends[low], n) + second * np.repeat(ends[high] - ends[low + 1], n)
+    u, decision = np.zeros(starts[-1]), np.zeros(starts[-1])
+    ended = np.tile([0.0, np.inf, 0.0], (len(low), 1))  # intercept, KKT violation, steps
+    offsets, diagonal, end = np.append(0, np.cumsum(sizes**2)), np.zeros(len(rows)), len(low)
+    squares, space = np.zeros(offsets[-1]), np.empty(n.max() ** 2)
+    for i in reversed(range(len(sizes))):
         if time_is_up():  # the other pairs are left unsolved
             break
-        last = k + n_classes - 1 - i
-        here = slice(starts[k], starts[last])
+        own = slice(ends[i], ends[i + 1])
+        block = values.take(own).values(values.take(slice(ends[i], None)))
+        squares[offsets[i] : offsets[i + 1]] = block[:, : sizes[i]].ravel()
+        diagonal[own] = block.diagonal()
+        first = end - (len(sizes) - 1 - i)
+        here, k = slice(starts[first], starts[end]), slice(first, end)
         solve_class(
-            *(values.between(ends[i], ends[i + 1], ends[-1]), squares, offsets, ends, rows, i),
-            *(C, tol[k:last], NEWTON_BUDGET, u[here], decision[here], places[here], ended[k:last]),
+            *(block, squares, offsets, ends, i, C, tol[k], NEWTON_BUDGET, space),
+            *(u[here], decision[here], ended[k]),
         )
-        k = last
-    positive = np.repeat([j for _, j in combinations(range(n_classes), 2)], np.diff(starts))
-    y = np.where(places >= ends[positive], 1.0, -1.0)
-    root = np.sqrt(np.concatenate([np.maximum(block.diagonal(), 0.0) for block in blocks]))[places]
-    bias, kkt, steps = ended.T
-    solutions = (u, decision, y, root)
-    return _judged(solutions, bias, kkt, steps, starts, C, tol, gap_factor * tol)
-
-
-class _Values:
-    """Kernel values between blocks of consecutive rows."""
-
-    def __init__(self, kernel: Kernel, X: NDArray, lazy: bool):
-        self.columns = np.ascontiguousarray(X.T) if lazy else None
-        self.gamma, self.rows = kernel.gamma, None if lazy else KernelRows(kernel, X)
-
-    def between(self, first: int, last: int, end: int) -> NDArray:
-        """Return the kernel values of the rows `first` to `last` with the rows `first` to `end`."""
-        if self.rows is not None:
-            return self.rows.take(slice(first, last)).values(self.rows.take(slice(first, end)))
-        assert self.columns is not None
-        block = LazyGram(
-            np.empty((last - first, end - first)),
-            np.ascontiguousarray(self.columns[:, first:end]),
-            self.gamma,
-            np.append(np.full(end - first, -1), 0),
-        )
-        for i in range(last - first):
-            read_row(*block.source, i)
-        return block.values
+        end = first
+    root = np.sqrt(np.maximum(diagonal, 0.0))[places]
+    data = u, decision, np.where(second, 1.0, -1.0), root
+    found = _judged(data, ended, starts, C, tol, gap_factor * tol)
+    return ManyPairs(u, rows[places], starts, ended[:, 0], ended[:, 2], *found)
 
 
 @np.errstate(all="ignore")  # a solution that is not finite is not solved
 def _judged(
     solutions: tuple[NDArray, ...],
-    bias: NDArray,
-    kkt: NDArray,
-    steps: NDArray,
+    ended: NDArray,
     starts: NDArray,
     C: float,
     tol: NDArray,
     gap_tolerance: NDArray,
-) -> ManyPairs:
+) -> tuple[NDArray, ...]:
     """Compute the certificates as in `PiecewiseQP.solution`, and decide which pairs are solved."""
     (u, decision, y, root), first, n = solutions, starts[:-1], np.diff(starts)
-    f, total = decision + np.repeat(bias, n), partial(np.add.reduceat, indices=first)
+    f, total = decision + np.repeat(ended[:, 0], n), partial(np.add.reduceat, indices=first)
     quadratic = np.maximum(0.5 * total(u * decision), 0.0)
     size, positive = total(abs(u) * root), total(y > 0, dtype=int)
     unit = ROUNDING_FACTOR * np.sqrt(n) * np.finfo(float).eps
@@ -132,52 +119,38 @@ def _judged(
     scale = np.minimum(1.0, size * np.maximum.reduceat(root, first))
     resolved = span > UNRESOLVED_TOLERANCES * tol * scale
     better = (gap <= unit) | (bound > least + unit * abs(least))
-    solved = (kkt <= tol) & (gap <= gap_tolerance) & credible & resolved & better & (bound < 0)
+    closed = (ended[:, 1] <= tol) & (gap <= gap_tolerance)
     outside = np.maximum.reduceat(np.maximum(-y * u, y * u - C), first)
     violation = np.maximum(abs(total(u)) / np.maximum(1.0, total(abs(u))), np.maximum(outside, 0.0))
-    numbers = (
-        bias,
-        -bound,
-        0.0 - np.maximum(value, least),
-        violation,
-        steps,
-        total(u != 0, dtype=int),
-    )
-    return ManyPairs(solved, np.column_stack(numbers).tolist(), u)
+    solved = closed & credible & resolved & better & (bound < 0) & (violation <= tol)
+    return solved, -bound, 0.0 - np.maximum(value, least), violation, total(u != 0, dtype=int)
 
 
 @compiled(no_cfunc_wrapper=True)
-def solve_class(
-    block, squares, offsets, ends, rows, i, C, tol, budget, u_all, decisions, places, ended
-):
+def solve_class(block, squares, offsets, ends, i, C, tols, budget, space, u_all, decisions, ended):
     """Solve the SVMs of class i and each later class by pairwise steps.
 
     `block` contains the kernel values of class i with itself and all later classes. `squares`
-    contains the kernel values within each class, one class after the other. The original row
-    indices `rows` determine the order of the rows of a pair.
+    contains the kernel values within each class, one class after the other. The kernel matrix of a
+    pair is written to `space`.
     """
-    n_i, at = block.shape[0], 0
+    n_i, at, columns = block.shape[0], 0, block.T.copy()
     for j in range(i + 1, ends.shape[0] - 1):
-        n_j, tolerance = ends[j + 1] - ends[j], tol[j - i - 1]
-        n = n_i + n_j
-        u, decision, order = u_all[at : at + n], decisions[at : at + n], places[at : at + n]
+        n_j, first = ends[j + 1] - ends[j], ends[j] - ends[i]
+        n, tol = n_i + n_j, tols[j - i - 1]
+        u, decision = u_all[at : at + n], decisions[at : at + n]
         knots, slopes = np.empty((n, 2)), np.empty((n, 1))
-        rise, fall, gram = np.empty(n), np.empty(n), np.empty((n, n))
-        a, b = ends[i], ends[j]
+        rise, fall, gram = np.empty(n), np.empty(n), space[: n * n].reshape((n, n))
+        square = squares[offsets[j] : offsets[j + 1]].reshape((n_j, n_j))
         for p in range(n):
-            positive = a == ends[i + 1] or (b < ends[j + 1] and rows[b] < rows[a])
-            order[p] = b if positive else a
-            a, b = (a, b + 1) if positive else (a + 1, b)
+            positive = p >= n_i
             slopes[p, 0] = -1.0 if positive else 1.0
             knots[p, 0], knots[p, 1] = (0.0, C) if positive else (-C, 0.0)
             rise[p], fall[p] = (1.0, np.inf) if positive else (-np.inf, -1.0)
-        square = squares[offsets[j] : offsets[j + 1]].reshape((n_j, n_j))
-        for p in range(n):
-            for q in range(p + 1):
-                k, m = min(order[p], order[q]), max(order[p], order[q])
-                own = k >= ends[j]
-                value = square[k - ends[j], m - ends[j]] if own else block[k - ends[i], m - ends[i]]
-                gram[p, q] = gram[q, p] = value
+            for q in range(n_i):
+                gram[p, q] = columns[first + p - n_i, q] if positive else block[p, q]
+            for q in range(n_j):
+                gram[p, n_i + q] = square[p - n_i, q] if positive else block[p, first + q]
         diagonal = np.diag(gram).copy()
         largest, steps, done = diagonal.max(), 0, 1
         floor = EPSILON * largest if largest > 0 else 1e-12
@@ -188,11 +161,11 @@ def solve_class(
                 if rise[p] == fall[p]:
                     total, inside = total + rise[p] - decision[p], inside + 1
             left = np.int64(budget / n) - steps
-            if attempt == PATIENCE or top - low <= tolerance or left <= 0 or not done:
+            if attempt == PATIENCE or top - low <= tol or left <= 0 or not done:
                 break
             done = descend(
                 (gram, None, 0.0, np.arange(n + 1)),
-                *(diagonal, u, decision, rise, fall, knots, slopes, tolerance, left, floor),
+                *(diagonal, u, decision, rise, fall, knots, slopes, tol, left, floor),
             )
             steps += done
             decision[:] = 0.0  # the updated product contains the rounding errors of all updates
