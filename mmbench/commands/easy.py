@@ -280,8 +280,9 @@ def _for_rows(config: Config, n: int) -> Config:
         if isinstance(most, int) and most < n_train:
             label = f"{entry.label or alias_of(config.machine_of(name)).label}, {most} rows"
             machines[name] = entry.model_copy(update={"max_train": most, "label": label})
-        else:
-            machines[name] = entry.model_copy(update={"max_train": None})
+        else:  # a number of rows per class is kept
+            most = most if isinstance(most, dict) else None
+            machines[name] = entry.model_copy(update={"max_train": most})
     if QUARTER in machines and not (n_train > KERNEL_ROWS and "svm" in machines):
         del machines[QUARTER]
     return config.model_copy(update={"machines": machines})

@@ -200,13 +200,18 @@ STRANGE = {
         ["--set=protocol.max_train=8"],
         "all machines train on at most 3 rows per class, as some classes are rare",
     ),
+    "rows per class of one machine": (
+        ["x", "y"] * 20,
+        ["--set=machines={lda: {params: {ridge: 0.1}, max_train: {per_class: 5}}}"],
+        "lda: trains on 10 of 40 rows",
+    ),
 }
 
 
 @pytest.mark.parametrize("name", STRANGE)
 def test_a_strange_table_runs_and_says_how(name, tmp_path):
     labels, options, words = STRANGE[name]
-    done = easy(write(tmp_path, labels), *ONE, *options)
+    done = easy(write(tmp_path, labels), *ONE, *options, f"--save={tmp_path / 'm.joblib'}")
     assert done.exit_code == 0, done.stderr
     assert words in done.stderr
     assert "| LDA " in done.stdout
