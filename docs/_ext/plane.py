@@ -140,13 +140,15 @@ def frame(
     norm = np.sqrt(max(0.0, plane.coef @ plane.projections(plane.support)))
     decisions = machine.decision_function(np.column_stack([p.ravel() for p in np.meshgrid(*axes)]))
     lines = contour_generator(*axes, decisions.reshape(size, size))
+    with np.errstate(divide="ignore"):  # a constant f has no range; the page shows "inf"
+        value = shown.value(machine, f, y)
     return {
         "lines": [[line.round(2).tolist() for line in lines.lines(z)] for z in (-1, 0, 1)],
         "facts": {
             "training errors": int((np.where(f > 0, 1, -1) != y).sum()),
             "margin": f"{margins(f, y, norm)['margin']:.3g}",
             "worst-case accuracy": f"{worst_case(f, y)['worst_case']:.3g}",
-            shown.quantity: f"{shown.value(machine, f, y):.3g}",
+            shown.quantity: f"{value:.3g}",
             "objective": f"{fit.objective:.6g}",
             "relative gap": f"{fit.gap:.0e}" if fit.gap else "0",
             "status": str(fit.status),

@@ -171,7 +171,7 @@ def _feasible(dual: PiecewiseQP, end: Candidate, C: float | NDArray) -> Candidat
     # The loop reduces ``w - Z'u``, which may be large if ``Z'u`` is small compared with u, since u
     # was rounded to knots. The sum of u stays 0: the weighted mean is subtracted from the rows.
     values, vectors = np.linalg.eigh(products)
-    used = values > RANK_TOLERANCE * values.max()
+    used = values > RANK_TOLERANCE * values.max(initial=0.0)
     values, vectors = values[used], vectors[:, used]
     for _ in range(MAX_REFINEMENTS):
         residual = scale * (w - rows.T @ u)

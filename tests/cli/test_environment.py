@@ -60,7 +60,7 @@ def test_without_a_folder_for_a_cache_there_is_a_temporary_one(tmp_path: Path):
 COMPILED = """\
 from mmbench.compiled import compiled
 
-@compiled
+@compiled()
 def successor(x):
     return x + 1
 
