@@ -140,7 +140,7 @@ def frame(
     norm = np.sqrt(max(0.0, plane.coef @ plane.projections(plane.support)))
     decisions = machine.decision_function(np.column_stack([p.ravel() for p in np.meshgrid(*axes)]))
     lines = contour_generator(*axes, decisions.reshape(size, size))
-    with np.errstate(divide="ignore"):  # a constant f has no range; the page shows "inf"
+    with np.errstate(divide="ignore", invalid="ignore"):  # of a constant f: "inf" or "nan" is shown
         value = shown.value(machine, f, y)
     return {
         "lines": [[line.round(2).tolist() for line in lines.lines(z)] for z in (-1, 0, 1)],
