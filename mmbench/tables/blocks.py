@@ -491,8 +491,10 @@ def _explained(found: Mapping[Key, Sequence[Difference]], bold: bool, worse: boo
         hows = sorted({str(own.how) for all_ in found.values() for own in all_})
         none = [f"No test of differences is possible: {', '.join(hows)}."] if hows else []
         return [BEST_IS_BOLD, *none]
-    sizes = [max(own.detectable(len(all_) + 1) for own in all_) for all_ in tested.values()]
-    ends = dict.fromkeys(f"{size:.2g}" for size in (min(sizes), max(sizes)))
+    sizes = [own.detectable(len(all_) + 1) for all_ in tested.values() for own in all_]
+    varied = [size for size in sizes if size > 0] or sizes  # 0: equal in all splits
+    ends = dict.fromkeys(f"{size:.2g}" for size in (min(varied), max(varied)))
+    by = " by data set and machine" if len(tested) > 1 else " by machine"
     untested = len(found) - len(tested)
     more = f"; {untested} of {len(found)} rows have no test" if untested else ""
     sign = (
@@ -506,5 +508,5 @@ def _explained(found: Mapping[Key, Sequence[Difference]], bold: bool, worse: boo
         BEST_IS_BOLD,
         *([sign] if worse else []),
         f"Difference from the best that would be found with probability {POWER:g}: "
-        f"{' to '.join(ends)}{' by data set' * (len(ends) > 1)}{more}.",
+        f"{' to '.join(ends)}{by * (len(ends) > 1)}{more}.",
     ]
