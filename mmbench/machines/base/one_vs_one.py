@@ -142,7 +142,9 @@ def train_pair(machine: PairwiseClassifier, problem: BinaryProblem, share: Share
         except NoTimeLeft:
             model = not_begun(problem)
             # a job of a run has its own limit, and stores no result of some of its rows
-            found = share and largest_sample(problem.y, lambda i: [machine.train(problem.part(i))])
+            found = share and largest_sample(
+                problem.y, lambda rows: [machine.train(problem.part(rows))], pairs_left=share[1]
+            )
             if found:
                 model = on_all_rows(found.models[0], found.rows, len(problem.y))
     if native:

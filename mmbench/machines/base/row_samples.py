@@ -16,6 +16,10 @@ from mmbench.machines.base.problem import BinaryModel
 #: Number of rows of the first sample; problems with fewer rows are not sampled.
 FIRST_SAMPLE = 250
 
+#: Least number of seconds for the first samples of all pairs, even if the time limit is reached: a
+#: matrix of all rows may be refused after most of the time has been spent.
+FIRST_SECONDS = 0.5
+
 #: Share of the remaining time that the next sample may need. Its time is predicted to grow with the
 #: cube of the number of rows.
 NEXT_SHARE = 0.5
@@ -35,25 +39,31 @@ class Sampled(NamedTuple):
 
 
 def largest_sample(
-    labels: NDArray, train: Callable[[NDArray], list[BinaryModel]]
+    labels: NDArray, train: Callable[[NDArray], list[BinaryModel]], pairs_left: int = 1
 ) -> Sampled | None:
     """Train on larger and larger samples of the rows until the time limit.
 
     All samples have the shares of the classes in `labels`. Returns None if there are too few rows,
-    or if the training on the first sample reaches the time limit.
+    or if the training on the first sample takes more than the remaining time and this pair's share
+    of FIRST_SECONDS.
 
     Parameters
     ----------
     labels : ndarray of shape (n_samples,)
     train : callable
         Returns the models that are trained on the rows with given ascending indices.
+    pairs_left : int
+        Number of pairs of classes that are not trained yet, including this one.
     """
     order, n, found = stratified_order(labels), FIRST_SAMPLE, None
-    while n < len(labels) and time_left() > 0:
+    least = FIRST_SECONDS / pairs_left
+    while n < len(labels) and max(time_left(), least) > 0:
         rows = np.sort(order[:n])
         began = time.monotonic()
+        limits = allowed()  # without the mark that the limit was exceeded
+        limits.end, least = max(limits.end, began + least), 0.0
         try:
-            with within(allowed()) as limits:  # without the mark that the limit was exceeded
+            with within(limits):
                 models = train(rows)
         except NoTimeLeft:
             break

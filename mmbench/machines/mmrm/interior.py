@@ -41,7 +41,7 @@ from scipy.linalg.blas import dsyrk, dtrsv
 from scipy.linalg.lapack import dgetrf, dgetrs, dpotrf
 from scipy.sparse.linalg import LinearOperator, cg
 
-from mmbench.allowance import time_is_up
+from mmbench.allowance import no_time_for, time_is_up
 from mmbench.memory import check_free_memory
 
 
@@ -464,9 +464,13 @@ class LpInteriorPoint:
     def _system(self) -> NewtonSolver:
         """Return a solver of the Newton equations at the current iterate.
 
-        Raises LinAlgError if `reduced` fails and the Newton equations are too large for `whole`.
+        Raises LinAlgError if `reduced` fails and the Newton equations are too large for `whole`, or
+        if the time limit is too short for a factorization.
         """
         p = self.point
+        m, n = self.A.shape
+        if not isinstance(self.A, LowRank) and no_time_for(m * m * (n / 2 + m / 6)):
+            raise LinAlgError("no time is left for a factorization")
         weight = p.u / p.s
         diagonal = p.xi / self.slack + p.z / p.lam
         large = sum(self.A.shape) > MAX_WHOLE_ORDER
