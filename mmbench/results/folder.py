@@ -89,9 +89,9 @@ def read_experiment(folder: Path, mix: bool = False) -> Results:
         remarks.append("Records of different settings are mixed.")
         current = records
     elif left_out:
-        remarks.append(f"{left_out} record(s) of other settings or earlier versions left out.")
+        remarks.append(f"Records of other settings or earlier versions left out: {left_out}.")
     if damaged:
-        remarks.append(f"{len(damaged)} damaged record(s) left out, such as {damaged[0]}.")
+        remarks.append(f"Damaged records left out: {len(damaged)}, such as {damaged[0]}.")
     if mix or not jobs:
         plan = plan.filled(record.job for record in current)
     if order:

@@ -98,10 +98,10 @@ class DaskExecutor:
         if batch is not None:
             self.cluster, cores = _queue_cluster(address, slots, batch)
             self.capacity = cores, cores * slots
-            say(f"{address}: submitted the first of at most {slots} jobs of {cores} core(s) each")
+            say(f"{address}: submitted the first of at most {slots} jobs, cores per job: {cores}")
         elif address == "local":
             self._security = _certificates(say)
-            say(f"scheduler local: {slots} worker(s) start, which may take half a minute")
+            say(f"scheduler local: workers start, which may take half a minute: {slots}")
             self.cluster = _local_cluster(slots, self._security)
         else:
             _check_greeting(address)

@@ -298,7 +298,7 @@ def test_after_an_edit_the_table_is_that_of_the_new_settings_and_the_old_can_be_
     folder = tmp_path / "results" / "mine"
     text = CliRunner().invoke(app, ["table", str(tmp_path / "results")]).stdout
     assert "standard error over 4" in text
-    assert "2 record(s) of other settings or earlier versions left out" in text
+    assert "Records of other settings or earlier versions left out: 2" in text
     for arguments, verb in (([], "would be removed"), (["--yes"], "removed")):
         cleaned = CliRunner().invoke(app, ["clean", str(folder), *arguments])
         assert cleaned.stdout.rstrip().endswith(verb)

@@ -79,7 +79,7 @@ def test_a_forged_record_gives_no_traceback(seed, folder, tmp_path):
         mmbench.export(folder)
         _, damaged = store.records()
         assert len(damaged) <= 1
-        assert not damaged or "1 damaged record(s) left out, such as " in text
+        assert not damaged or "Damaged records left out: 1, such as " in text
 
 
 @pytest.mark.parametrize("change", [{"arrays": ...}, {"per_pair": []}, {"wrong_input": ...}])
@@ -97,7 +97,7 @@ def test_a_record_that_lacks_a_part_gives_no_traceback(change, folder):
 @pytest.mark.parametrize("environment", [{}, {"0": None}, {"mmbench": "1", "threads": {}}])
 def test_a_record_without_its_environment_is_damaged(environment, folder):
     with forged(folder, lambda record: record | {"environment": environment}):
-        assert "1 damaged record(s) left out" in str(mmbench.table(folder))
+        assert "Damaged records left out: 1" in str(mmbench.table(folder))
 
 
 @pytest.mark.parametrize("seed", range(8))

@@ -60,7 +60,7 @@ def test_the_jobs_of_a_run_are_run_by_jobs_of_the_batch_system(slurm, tmp_path):
     lines: list[str] = []
     [finished] = mmbench.run(CONFIG, tmp_path / "results", say=lines.append)
     assert (finished.exit_code, finished.done) == (0, 2)
-    assert "slurm: submitted the first of at most 2 jobs of 1 core(s) each" in lines
+    assert "slurm: submitted the first of at most 2 jobs, cores per job: 1" in lines
     submitted = {path.stem for path in slurm.glob("*.script")}
     assert 1 <= len(submitted) <= 2
     assert {path.stem for path in slurm.glob("*.cancelled")} == submitted

@@ -324,7 +324,7 @@ def test_records_that_are_not_planned_are_left_out_and_counted(results) -> None:
     text = table(experiment.folder)
     assert "90.0" in text and "80.0" not in text and "70.0" not in text
     assert "not run" in text
-    assert "2 record(s) of other settings or earlier versions left out" in text
+    assert "Records of other settings or earlier versions left out: 2" in text
 
 
 def test_machines_with_grids_of_their_own_are_not_mixed(results) -> None:
@@ -378,7 +378,7 @@ def test_without_a_plan_the_last_version_counts_and_what_was_built_on_it(old) ->
     experiment, child = old
     text = table(experiment.folder)
     assert "80.0" in text and "50.0" not in text and "60.0" not in text
-    assert "2 record(s) of other settings or earlier versions left out" in text
+    assert "Records of other settings or earlier versions left out: 2" in text
     experiment.add_unplanned(child, 10)
     assert "90.0" in table(experiment.folder)
 

@@ -439,7 +439,7 @@ def test_a_damaged_record_is_left_out_left_alone_and_told(usps) -> None:
     damaged = usps.store.path_of(usps.store.keys()[0])
     damaged.write_text("{")
     text = table(usps.folder)
-    assert f"1 damaged record(s) left out, such as {damaged.name}" in text
+    assert f"Damaged records left out: 1, such as {damaged.name}" in text
     assert "not run" in text
     assert damaged.read_text() == "{"
 
@@ -459,7 +459,7 @@ def test_a_folder_or_a_loop_in_place_of_a_record_is_left_out(usps, kind: str) ->
     path = usps.store.path_of(usps.store.keys()[0])
     path.unlink()
     path.mkdir() if kind == "folder" else path.symlink_to(path)
-    assert "1 damaged record(s) left out" in table(usps.folder)
+    assert "Damaged records left out: 1" in table(usps.folder)
     with usps.store.locked():
         assert usps.store.recover(usps.store.keys(), [].append).keys() < set(usps.store.keys()) | {
             path.stem
