@@ -72,6 +72,11 @@ def test_the_pages_and_the_gallery_build_without_a_warning(html):
     assert not list(pictures_without_text(html))
 
 
+def faults_of(window) -> list[str]:
+    """Return the faults of a page; the theme and pictures of machines log and warn."""
+    return [text for text in window.faults if not text.startswith(("log: ", "warning: "))]
+
+
 @pytest.mark.slow
 def test_a_browser_finds_no_fault_on_any_page(browser, html):
     """No error, missing file or request to another host, and no page wider than a phone."""
@@ -79,8 +84,7 @@ def test_a_browser_finds_no_fault_on_any_page(browser, html):
     pages = [page for page in sorted(html.rglob("*.html")) if "_static" not in page.parts]
     for page in pages:
         window.goto(page.as_uri(), wait_until="load")
-        # the theme and scikit-learn's pictures of machines log what they do, and warn
-        faults = [text for text in window.faults if not text.startswith(("log: ", "warning: "))]
+        faults = faults_of(window)
         if overflow(window) > 0:
             faults.append(f"{overflow(window)} pixels too wide")
         if faults:
@@ -140,7 +144,7 @@ def test_the_slider_moves_the_boundary_and_shows_the_certificate(browser, html):
             assert "optimal" in window.inner_text("#sliders table")
             seen.add(window.get_attribute("#sliders path.boundary", "d"))
     assert len(seen) == 4
-    assert window.faults == []
+    assert faults_of(window) == []
 
 
 @pytest.mark.slow
