@@ -56,6 +56,8 @@ def _of_experiment(name: str) -> list[str]:
     from mmbench.jobs.planned import grouped
     from mmbench.results.folder import read_experiment
 
+    if not Path(name).exists():  # a reference table cites what its configuration does
+        name = name.removeprefix("reference/")
     if not Path(name).exists() and not name.endswith(".yaml") and name not in config_files():
         known = (*MACHINES, *ALIASES, *config_files())
         raise UserError(f"{name!r} is neither machine nor experiment{did_you_mean(name, known)}")

@@ -49,6 +49,10 @@ def test_the_page_shows_what_is_printed():
     assert f"$ mmbench cite mmrm\n{cite('mmrm').partition('@software')[0]}" in page
 
 
+def test_a_reference_table_is_cited_as_its_experiment():
+    assert cite("reference/mmrm_table1") == cite("mmrm_table1")
+
+
 def test_an_alias_cites_the_paper_of_its_machine_and_mmbench():
     text = cite("emamc")
     assert "Improving generalization abilities" in text
