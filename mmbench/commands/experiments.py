@@ -396,7 +396,7 @@ def grid_ends(experiment: PlannedExperiment, store: RecordStore) -> list[str]:
     """Return a line for each parameter of a machine of which more than half of the selections lie
     at an end of its grid, with the option that widens the grid.
 
-    Ends beyond which no value is valid are not counted, and neither are grids of two values.
+    Not counted are ends beyond which no value is valid or of use, and grids of two values.
     """
     selections: dict[tuple[str, str], list[float]] = {}
     grids: dict[tuple[str, str], Job] = {}
@@ -434,14 +434,15 @@ def _short(value: object) -> str:
 
 
 def _widened(job: Job, name: str) -> list[float]:
-    """Return a grid with two more values at each end, as far as they are valid."""
+    """Return a grid with two more values at each end, as far as they are valid and of use."""
     grid = [value for value in dict(job.grid)[name] if isinstance(value, int | float)]
     if len(grid) < MIN_VALUES or min(grid) <= 0:
         return grid
     parameter = machine_class(job.machine).parameters[name]
     down, up = grid[0] / grid[1], grid[-1] / grid[-2]
     more = [[grid[0] * down**k for k in (2, 1)], [grid[-1] * up**k for k in (1, 2)]]
-    below, above = ([v for v in values if parameter.problem(v) is None] for values in more)
+    least = parameter.useless_to
+    below, above = ([v for v in part if v > least and not parameter.problem(v)] for part in more)
     return [*below, *grid, *above]
 
 

@@ -254,18 +254,21 @@ def test_number_of_processes_is_at_least_one_and_at_most_what_the_system_allows(
 
 
 @pytest.mark.parametrize(
-    ("grid", "widened"),
+    ("machine", "widened"),
     [
-        ("{C: [1, 10], gamma: [1e3, 1e4, 1e5]}", "grid.gamma=[10, 100, 1000, 10000, 100000, "),
-        ("{C: [1, 10], gamma: [0.1, 1]}", ""),  # both values are ends
-        ("{C: [1, 10], gamma: [1e-6, 0.5, 1e6]}", ""),
+        ("svm: {grid: {C: [1, 10], gamma: [1e3, 1e4, 1e5]}}", "gamma=[10, 100, 1000, 10000, "),
+        ("svm: {grid: {C: [1, 10], gamma: [0.1, 1]}}", ""),  # both values are ends
+        ("svm: {grid: {C: [1, 10], gamma: [1e-6, 0.5, 1e6]}}", ""),
+        ("mmrm: {grid: {C_factor: [1.2, 2, 3]}}", ""),  # w = 0 is optimal below 1
+        ("mmrm: {grid: {C_factor: [6, 9, 27]}}", "C_factor=[2.666666667, 4, 6, 9, 27, "),
     ],
 )
-def test_a_run_says_which_grid_to_widen(grid: str, widened: str, tmp_path: Path):
+def test_a_run_says_which_grid_to_widen(machine: str, widened: str, tmp_path: Path):
     path = write(tmp_path, good_rows())
-    path.write_text(path.read_text().replace("{C: [1, 10], gamma: [0.1, 1]}", grid))
+    head, _, _ = path.read_text().partition("  svm: ")
+    path.write_text(f"{head}  {machine}\n")
     output = run(path).output
-    assert ("selections of gamma lie at an end of its grid" in output) == bool(widened)
+    assert ("lie at an end of its grid" in output) == bool(widened)
     assert widened in output
 
 

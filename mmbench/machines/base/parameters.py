@@ -73,6 +73,8 @@ class Param:
         Whether infinity is valid.
     kinds : tuple of type, default=()
         Classes whose instances are valid.
+    useless_to : float, default=0
+        Valid values up to this one are of no use in a grid: the solution of the machine is trivial.
     """
 
     low: float = -math.inf
@@ -87,6 +89,7 @@ class Param:
     function: bool = False
     infinite: bool = False
     kinds: tuple[type, ...] = ()
+    useless_to: float = 0.0
 
     def problem(self, value: object) -> str | None:
         """Return an error message for an invalid value, and None for a valid value.

@@ -42,7 +42,7 @@ from numpy.typing import NDArray
 
 from mmbench.errors import Status
 from mmbench.machines.base.estimator import WeightedClassifier
-from mmbench.machines.base.parameters import Param, choice, class_weight, parameter
+from mmbench.machines.base.parameters import Param, choice, class_weight, parameter, positive
 from mmbench.machines.base.problem import BinaryModel
 from mmbench.machines.base.search_space import SearchSpace
 from mmbench.machines.minimax.coordinates import DiagonalData
@@ -115,7 +115,7 @@ class M4(WeightedClassifier, SpreadMachine):
     )
     C_factor: float = parameter(
         10.0,
-        Param(low=0, open_low=True, high=LARGEST_PENALTY),
+        positive(high=LARGEST_PENALTY, useless_to=1.0),
         "If C is not given, C is `C_factor` times the smallest useful penalty: ``1/(n_min "
         'kappa)`` in the normalization "margin" and ``kappa/n_min`` in "mean", with the weight '
         "n_min of the smaller class and kappa of the MPM. If both classes have the same weight, w "

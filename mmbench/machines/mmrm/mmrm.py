@@ -175,7 +175,9 @@ class MMRM(WeightedClassifier):
         "Penalty on slack. Below ``max(1/n_x, 1/n_y)`` the program may be unbounded.",
     )
     C_factor: float = parameter(
-        10.0, positive(), "If `C` is not given, C is `C_factor` times ``max(1/n_x, 1/n_y)``."
+        10.0,
+        positive(useless_to=1.0),
+        "If `C` is not given, C is `C_factor` times ``max(1/n_x, 1/n_y)``.",
     )
     class_weight: dict | str | None = parameter(
         None,
