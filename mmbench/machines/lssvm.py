@@ -214,10 +214,11 @@ def _certificates(
     shares = (root @ a) / (root @ root)
     centred = a - np.outer(root, shares)  # `centred` satisfies the dual constraint root'a = 0
     if of_weights:
-        back = rows.T @ centred
+        columns = np.column_stack([centred, errors, y])  # one pass over the rows
+        back, gradient, target = np.split(rows.T @ columns, [len(costs), 2 * len(costs)], axis=1)
         norms, dual_norms = _inner(coef, coef), _inner(back, back)
-        residual = rows.T @ errors - coef / costs  # residual of (36)
-        residual /= np.abs(rows.T @ y).max() or 1.0
+        residual = gradient - coef / costs  # residual of (36)
+        residual /= np.abs(target).max() or 1.0
     else:
         norms = _inner(coef, image)
         dual_norms = _inner(centred, image - np.outer(rows @ root, shares))

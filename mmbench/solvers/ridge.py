@@ -21,7 +21,7 @@ ones) and R = diag(r), the system is ``[[RGR + I/C, r], [r', 0]] [a; b] = [Ry; 0
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -182,11 +182,11 @@ def solve_path(
     else:
         check_time(float(len(y)) ** 3)
         square = gram @ gram.T
-    columns = zip(*_by_primal(rows, square, y, costs, border), strict=True)
-    a, w, b = map(np.array, columns)
+    w, b = _by_primal(rows, square, y, costs, border)
+    a = costs * (y[:, None] - rows @ w - np.outer(border, b))
     features = isinstance(gram, FeatureGram)
-    coef = F @ lstsq(root.T, w.T, check_finite=False)[0] if features else w.T
-    return Solutions(a.T, coef, b)
+    coef = F @ lstsq(root.T, w, check_finite=False)[0] if features else w
+    return Solutions(a, coef, b)
 
 
 def solve_weights(
@@ -216,9 +216,7 @@ def solve_weights(
     (array([[1.]]), array([-1.]))
     """
     border = np.ones(len(y)) if border is None else border
-    square = weighted_product(rows)
-    _, w, b = zip(*_by_primal(rows, square, y, costs, border), strict=True)
-    return np.column_stack(w), np.array(b)
+    return _by_primal(rows, weighted_product(rows), y, costs, border)
 
 
 def solve_by_products(
@@ -254,24 +252,29 @@ def solve_by_products(
 
 def _by_primal(
     rows: Rows, square: NDArray, y: NDArray, costs: Sequence[float], border: NDArray
-) -> Iterator[tuple[NDArray, NDArray, float]]:
-    """Yield multipliers ``a = C (y - rows w - b)``, weights w and bias b for ``G = rows rows'``.
+) -> tuple[NDArray, NDArray]:
+    """Return the weights w and the bias b for ``G = rows rows'``, for every C.
 
-    If the entries of G are large, ``rows w`` has far smaller rounding errors than ``G a``.
+    The multipliers are ``a = C (y - rows w - b)``. If the entries of G are large, ``rows w`` has
+    far smaller rounding errors than ``G a``.
     """
-    ahead, target = rows.T @ border, rows.T @ y
+    ahead, target = (rows.T @ np.column_stack([border, y])).T  # each pass over the rows takes time
+    weights, biases = [], []
     for C in costs:
         inverse = ridge_inverse(square, 1 / C)
         from_border = inverse(ahead)
         left = float(border @ border - ahead @ from_border)
-        w, b, residual = np.zeros(len(ahead)), 0.0, y
+        w, b, residual, right = np.zeros(len(ahead)), 0.0, y, target
         for refined in (False, True):  # one step of iterative refinement
-            right = rows.T @ residual - w / C if refined else target
+            if refined:
+                residual = y - rows @ w - b * border
+                right = rows.T @ residual - w / C
             step = inverse(right)
             more = float(border @ residual - ahead @ step) / left
             w, b = w + step - more * from_border, b + more
-            residual = y - rows @ w - b * border
-        yield C * residual, w, b
+        weights.append(w)
+        biases.append(b)
+    return np.column_stack(weights), np.array(biases)
 
 
 def _by_eigenvectors(

@@ -100,7 +100,7 @@ class _Transposed:
     def __matmul__(self, a: NDArray) -> NDArray:
         rows = self.rows
         v = rows.X.T @ a
-        v = v if rows.origin is None else v - rows.origin * a.sum()
+        v = v if rows.origin is None else v - np.multiply.outer(rows.origin, a.sum(axis=0))
         return v if rows.map is None else rows.map.T @ v
 
 
