@@ -27,6 +27,11 @@ from mmbench.solvers.svm_dual.smo import solve_smo
 #: from 0.1 to 1000 has 2 to 48 active pairs.
 FIRST_PAIRS, PAIRS_PER_ROUND = 100, 1000
 
+#: Each of the FIRST_PAIRS contains one of the FIRST_ROWS most distant rows, since the search for all
+#: pairs grows with the square of the number of rows: 1.5 of 2.5 CPU seconds with 40,000 rows
+#: (`benchmarks/peers.py`, task `growth`).
+FIRST_ROWS = 2000
+
 #: Number of features in the first restricted problem, and maximum number of features added per
 #: round.
 FIRST_FEATURES, FEATURES_PER_ROUND = 60, 40
@@ -130,7 +135,7 @@ def _first_listed(problem: PairProblem, by_rows: bool) -> Listed:
         dual = svm_dual(problem.rows @ problem.rows.T, y, problem.C)
         svm = solve_smo(dual, tol=0.01, max_iter=STEPS_PER_ROW * n)
         rows, weights = np.flatnonzero(y * svm.f < LISTED_MARGIN), problem.rows.T @ svm.u
-    pairs, _ = far_pairs(problem.rows * (weights / problem.roots), 0.0, FIRST_PAIRS)
+    pairs, _ = far_pairs(problem.rows * (weights / problem.roots), 0.0, FIRST_PAIRS, FIRST_ROWS)
     return Listed(pairs if len(pairs) else np.array([[0, 1]]), rows, features)
 
 

@@ -207,7 +207,9 @@ def quotient(w: NDArray, mu: NDArray) -> float:
     return float(np.sum(w[used] ** 2 / mu[used]))
 
 
-def far_pairs(points: NDArray, above: float, most: int) -> tuple[NDArray, NDArray]:
+def far_pairs(
+    points: NDArray, above: float, most: int, rows: int | None = None
+) -> tuple[NDArray, NDArray]:
     """Return distant pairs of points and half their squared distances.
 
     Half the squared distance of each returned pair exceeds `above`. The pairs (i, j) with i < j are
@@ -215,7 +217,8 @@ def far_pairs(points: NDArray, above: float, most: int) -> tuple[NDArray, NDArra
     to the centre, and forms one pair with the most distant of the compared points. Therefore at
     most one pair per point is returned. The distance of two points is at most the sum of their
     distances from the centre. Points with too small a sum are skipped, which reduces the CPU time
-    of the R-SVM+ to 0.3 on 20,000 generated rows (`benchmarks/peers.py`, task `growth`).
+    of the R-SVM+ to 0.3 on 20,000 generated rows (`benchmarks/peers.py`, task `growth`). With
+    `rows`, only that many points, the farthest from the centre, are compared with the others.
 
     Examples
     --------
@@ -229,7 +232,7 @@ def far_pairs(points: NDArray, above: float, most: int) -> tuple[NDArray, NDArra
     points, squares = points[order], squares[order]
     values, partners, least = np.zeros(len(order)), order.copy(), above
     radii = np.sqrt(2.0 * squares)
-    for start in range(0, len(order), CHUNK):
+    for start in range(0, len(order[:rows]), CHUNK):
         # pairs of more distant points have all been compared
         end = np.searchsorted(
             -radii, radii[start] - (1.0 - ROUNDING) * np.sqrt(2.0 * least), "right"
