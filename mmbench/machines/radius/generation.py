@@ -27,8 +27,8 @@ from mmbench.solvers.svm_dual.smo import solve_smo
 #: from 0.1 to 1000 has 2 to 48 active pairs.
 FIRST_PAIRS, PAIRS_PER_ROUND = 100, 1000
 
-#: Each of the FIRST_PAIRS contains one of the FIRST_ROWS most distant rows, since the search for all
-#: pairs grows with the square of the number of rows: 1.5 of 2.5 CPU seconds with 40,000 rows
+#: Each of the FIRST_PAIRS contains one of the FIRST_ROWS most distant rows, since a search among
+#: all pairs grows with the square of the number of rows: 1.5 of 2.5 CPU seconds with 40,000 rows
 #: (`benchmarks/peers.py`, task `growth`).
 FIRST_ROWS = 2000
 
