@@ -291,6 +291,7 @@ def pair_frame(results: Results) -> pd.DataFrame:
                 continue
             machines = {"machine_a": first.machine, "machine_b": second.machine, "metric": metric}
             row = {"experiment": results.name, **place._asdict(), **machines}
+            del row["machine"]  # the empty one of the place
             if own is not None:
                 tested = {"se": own.se, "df": own.df, "test": str(own.how)}
                 row |= {column: getattr(own, name) for name, column in FIELDS.items()} | tested

@@ -23,6 +23,7 @@ from mmbench.errors import UserError
 from mmbench.jobs.seal import sealed, unseal
 from mmbench.jobs.store import RecordStore
 from mmbench.results import unpack
+from mmbench.results.columns import names
 
 NAME = "quickstart-smoke"
 SETS = ("wdbc", "twonorm", "wine")
@@ -416,6 +417,7 @@ def test_a_bundle_contains_the_rows_of_a_published_table(tmp_path, monkeypatch, 
     mmbench.run(given)
     Path("tables").mkdir()
     mmbench.export("results", output="tables")
+    assert list(pd.read_csv("tables/own/pairs.csv.gz")) == names("pairs")
     Path("tables/own/config.yaml").write_text(json.dumps(given))
     shutil.move("mine.csv", "tables/own")
 
