@@ -39,6 +39,7 @@ from mmbench.jobs.record import is_done
 from mmbench.jobs.store import CONFIG, RecordStore
 from mmbench.jobs.trial import faults, needs_trial
 from mmbench.machines import machine_class
+from mmbench.machines.base.foreign import ANY_VALUE
 from mmbench.results.cells import MIN_VALUES
 from mmbench.running.local import LocalExecutor
 from mmbench.running.progress import seconds_of
@@ -441,6 +442,9 @@ def _widened(job: Job, name: str) -> list[float]:
     parameter = machine_class(job.machine).parameters[name]
     down, up = grid[0] / grid[1], grid[-1] / grid[-2]
     more = [[grid[0] * down**k for k in (2, 1)], [grid[-1] * up**k for k in (1, 2)]]
+    if (parameter.integer or parameter is ANY_VALUE) and all(isinstance(v, int) for v in grid):
+        # the number of neighbours or the depth of a tree
+        more = [[v for v in map(round, part) if v not in grid] for part in more]
     least = parameter.useless_to
     below, above = ([v for v in part if v > least and not parameter.problem(v)] for part in more)
     return [*below, *grid, *above]

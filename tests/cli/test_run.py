@@ -29,6 +29,9 @@ machines:
 """
 
 
+KNN = "knn: {estimator: sklearn.neighbors.KNeighborsClassifier, grid: {n_neighbors: [4, 6, 9]}}"
+
+
 def good_rows(n: int = 40) -> list[str]:
     rng = np.random.default_rng(0)
     points = rng.normal(size=(n, 2)) + np.repeat([[0.0], [2.0]], n // 2, axis=0)
@@ -261,6 +264,8 @@ def test_number_of_processes_is_at_least_one_and_at_most_what_the_system_allows(
         ("svm: {grid: {C: [1, 10], gamma: [1e-6, 0.5, 1e6]}}", ""),
         ("mmrm: {grid: {C_factor: [1.2, 2, 3]}}", ""),  # w = 0 is optimal below 1
         ("mmrm: {grid: {C_factor: [6, 9, 27]}}", "C_factor=[2.666666667, 4, 6, 9, 27, "),
+        # a classifier of another package; no neighbour is 2.7 rows
+        (KNN, "n_neighbors=[2, 3, 4, 6, 9, 14, 20]"),
     ],
 )
 def test_a_run_says_which_grid_to_widen(machine: str, widened: str, tmp_path: Path):

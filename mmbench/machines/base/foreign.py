@@ -8,7 +8,7 @@ import warnings
 from collections.abc import Callable, Mapping
 from functools import cache
 from time import perf_counter
-from types import MappingProxyType, SimpleNamespace
+from types import MappingProxyType
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -16,15 +16,22 @@ from numpy.typing import NDArray
 from sklearn.base import clone, is_classifier
 
 from mmbench.errors import Status, UserError, listed
+from mmbench.machines.base.parameters import Param
 from mmbench.machines.base.problem import Fit
 from mmbench.machines.base.search_space import SearchSpace
 from mmbench.machines.base.voting import class_pairs
 from mmbench.memory import TrainingSize
 from mmbench.plugins import estimator_maker, in_declared_types
 
-#: Declaration of a parameter of a foreign classifier. Every value is valid here (`problem` returns
-#: no error message), since a foreign classifier checks its parameters itself.
-ANY_VALUE = SimpleNamespace(numeric=False, problem=lambda value: None)
+
+class _AnyValue(Param):
+    """Declaration of a parameter of a foreign classifier, which checks its parameters itself."""
+
+    def problem(self, value: object) -> None:
+        """Return no error message: every value is valid here."""
+
+
+ANY_VALUE = _AnyValue(numeric=False)
 
 
 @cache
