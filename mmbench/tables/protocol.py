@@ -129,17 +129,22 @@ def grid_rows(results: Results) -> list[list[Any]]:
     Each row states the values of one parameter in the grids of one machine, over all data sets. If
     a machine reuses the selected parameters of another machine, a row names the other machine.
     """
-    axes: dict[tuple[str, str], dict[Any, None]] = {}
+    axes = dict[str, dict[str, dict[Any, None]]]()
     for row in rows_with_protocol(results):
+        own = axes.setdefault(row.machine, {})
         if row.uses not in ("", row.machine):
             name = "all others" if row.grid else "all"
-            axes.setdefault((row.machine, name), {})[f"as {results.label(row.uses)}"] = None
+            own.setdefault(name, {})[f"as {results.label(row.uses)}"] = None
         for name, values in (row.grid or {}).items():
             given = row.parameters if isinstance(row.parameters, dict) else {}
             if name == "gamma" and given.get("gamma_scaling") == "variance":
                 name = "gamma (1 / (columns × variance))"
-            axes.setdefault((row.machine, name), {}).update(dict.fromkeys(map(_hashable, values)))
-    return [[results.label(m), name, _axis(values)] for (m, name), values in axes.items()]
+            own.setdefault(name, {}).update(dict.fromkeys(map(_hashable, values)))
+    return [
+        [results.label(machine), name, _axis(values)]
+        for machine, own in axes.items()
+        for name, values in own.items()
+    ]
 
 
 def _hashable(value: Any) -> Any:

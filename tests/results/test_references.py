@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from itertools import groupby
 from pathlib import Path
 
 import pandas as pd
@@ -12,6 +13,7 @@ from mmbench.resources import REFERENCE
 from mmbench.results.columns import FRAMES, columns, names
 from mmbench.results.folder import CSV, FACTS, PAIRS, ROWS, SPLITS, read_reference
 from mmbench.tables.build import draw_tables
+from mmbench.tables.protocol import grid_rows
 
 FOLDERS = sorted(path.parent for path in REFERENCE.glob(f"*/{CSV}"))
 LARGE = ("ldm_table", "mamc_table2", "solvers", "verdict", "verdict_large")
@@ -24,6 +26,11 @@ def test_printed_tables_follow_from_the_frames(folder: Path) -> None:
     results = read_reference(folder)
     for fmt, file in (("markdown", "table.md"), ("latex", "table.tex")):
         assert draw_tables([results], fmt) == (folder / file).read_text("utf-8")
+
+
+def test_the_grids_of_a_machine_stand_together() -> None:
+    names = [name for name, *_ in grid_rows(read_reference(REFERENCE / "mmrm_table1"))]
+    assert [name for name, _ in groupby(names)] == ["SVM", "RMM", "MMRM", "M4", "MPM"]
 
 
 @pytest.mark.parametrize("frame", FRAMES)
