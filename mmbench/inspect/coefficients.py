@@ -99,7 +99,7 @@ def _kernel_matrix(kernel: Any, gamma: float | None, rows: Any) -> NDArray:
     if not callable(kernel) and kernel not in ("linear", "rbf", PRECOMPUTED):
         raise UserError(f"kernel={kernel!r}: give 'linear', 'rbf', 'precomputed' or a function")
     if kernel == "rbf" and not (isinstance(gamma, Real) and 0 < gamma < np.inf):
-        raise UserError("kernel='rbf' needs gamma > 0: gamma=0.5")
+        raise UserError("kernel='rbf' needs gamma > 0, such as gamma=0.5")
     model = SimpleNamespace(kernel=kernel, gamma=gamma, degree=None, coef0=None)
     check_size(model, rows)
     return semidefinite_gram(model, rows, np.arange(rows.shape[0]), 0, "these rows")

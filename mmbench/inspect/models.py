@@ -5,6 +5,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
+from functools import partial
 from itertools import combinations
 from pathlib import Path
 from types import SimpleNamespace
@@ -212,9 +213,10 @@ def _check_fit(fit: Any, objective: float, optimum: float) -> None:
     """
     pair, remedy = f"{fit.pair[0]} / {fit.pair[1]}", f"{_REMEDY} with their weights, and a machine"
     problem = f"the optimum of {pair} was {fit.bound:g} in training and is {optimum:g}"
-    if not np.isclose(objective, fit.objective, rtol=OBJECTIVE_TOLERANCE, atol=1e-12):
+    near = partial(np.isclose, rtol=OBJECTIVE_TOLERANCE, atol=1e-12)
+    if not near(objective, fit.objective):
         problem = f"the objective of {pair} was {fit.objective:g} in training and is {objective:g}"
-    elif optimum >= fit.bound * (1 - OBJECTIVE_TOLERANCE) - 1e-12:
+    elif optimum >= fit.bound or near(optimum, fit.bound):
         return
     reason = "; scale the data if kernel values are large, since rounding errors change objectives"
     raise UserError(f"{problem} here; {remedy} with equal parameters for all pairs{reason}")
