@@ -149,7 +149,7 @@ def test_comparison_takes_any_metric_and_the_smaller_where_that_is_better(result
     text = table(experiment.folder, layout="comparison", metrics=["brier"])
     assert cells_of(text, "RMM")[1] == "1.00"
     assert cells_of(text, "better/same/worse")[1:] == ["0/0/0", "0/0/0"]
-    assert "Brier score minus SVM" in text
+    assert "Brier score: improvement over SVM" in text
     over = cells_of(text, "RMM", nth=1)
     assert over[1] == "3" and over[4] == "+1.00"  # better on all
     assert float(over[5].split(" / ")[2]) > 0.9 and "(within 0.01)" in text

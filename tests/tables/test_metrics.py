@@ -263,6 +263,9 @@ def guaranteed(results):
 )
 def test_results_of_records_are_metrics_of_tables(guaranteed, metric, mpm, svm):
     text = table(guaranteed.folder, metrics=[metric])
+    compared = table(guaranteed.folder, metrics=[metric], layout="comparison")
+    assert "**Accuracy (%) minus MPM" in compared  # fewer errors were called worse
+    assert "Compared by the accuracy, as there is no test of: " in compared
     assert cells_of(text, "mine")[2:4] == [mpm, svm]
     assert text.count("| mine ") == 2  # two blocks, without totals over data sets
 

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from mmbench.jobs.planned import Key, grouped
-from mmbench.results.cells import BELOW_BOUND, BOUND, CONFUSION, METRIC, WORST_CLASS
+from mmbench.results.cells import BELOW_BOUND, BOUND, CONFUSION, METRIC, STORED, WORST_CLASS
 from mmbench.results.differences import Difference
 from mmbench.results.frames import KernelKey, Results
 from mmbench.results.pairwise import (
@@ -82,15 +82,17 @@ def decimals_of(metric: str) -> int:
 
 def comparison(results: Results) -> Table:
     """Return a table of mean ranks, tests over data sets, and tests over splits, for the first
-    requested metric.
+    requested metric; for the accuracy, if this metric is a result of records, such as errors.
 
     The tests compare the first machine with every other machine. Machines without results are left
     out.
     """
-    metric = next((name for name in results.metrics if name != CONFUSION), METRIC)
-    every = results.columns
+    asked = next((name for name in results.metrics if name != CONFUSION), METRIC)
+    metric, every = METRIC if asked in STORED else asked, results.columns
     results = results.with_columns(with_results(results, results.places, metric))
     notes, grids = [], []
+    if metric != asked:
+        notes.append(f"Compared by the accuracy, as there is no test of: {label(asked)}.")
     if left_out := [results.label(name) for name in every if name not in results.columns]:
         notes.append(f"Not compared, without results ({label(metric)}): {', '.join(left_out)}.")
     notes += _incomplete(results, metric)
@@ -222,8 +224,9 @@ def _over_data_sets(results: Results, metric: str, kernel: KernelKey) -> Grid:
         effect = signed(rank_biserial(values) if any(values) else 0.0)
         posterior = str(signed_rank_posterior(values, rope_of(metric)))
         rows.append([results.label(machine), str(len(values)), mean, f"{p:.2g}", effect, posterior])
-    heads = ("data sets", "mean difference", "Wilcoxon p", "effect", "worse / equivalent / better")
-    caption = f"{caption_of(results, kernel)}: differences from {_first(results)} over data sets"
+    gap, of = ("difference", "from") if sign_of(metric) > 0 else ("improvement", "over")
+    heads = ("data sets", f"mean {gap}", "Wilcoxon p", "effect", "worse / equivalent / better")
+    caption = f"{caption_of(results, kernel)}: {gap}s {of} {_first(results)} over data sets"
     return Grid((*words("machine"), *numbers(*heads)), rows, caption)
 
 
@@ -236,7 +239,8 @@ def _over_splits(results: Results, metric: str) -> list[Grid]:
         key, first = (place._replace(machine=name) for name in (machine, results.columns[0]))
         if (own := difference_of(results, key, first, metric)) is not None:
             known[key] = own
-    gains = {key: sign_of(metric) * own.d for key, own in known.items()}
+    # adding 0.0 turns -0.0 into 0.0
+    gains = {key: sign_of(metric) * own.d + 0.0 for key, own in known.items()}
     corrected = dict(zip(known, holm([own.p for own in known.values()]).tolist(), strict=True))
     marks = {key: direction(gains[key]) if corrected[key] < LEVEL else "" for key in known}
 
@@ -261,6 +265,8 @@ def _over_splits(results: Results, metric: str) -> list[Grid]:
     test = f"Holm-corrected p; standard error: {hows}" if hows else "no test is possible"
     heads = data_heads(lambda place: name_of(results, place))
     caption = f"{label(metric)} minus {_first(results)} ({test})"
+    if sign_of(metric) < 0:
+        caption = f"{label(metric)}: improvement over {_first(results)} ({test})"
     tested = by_machine(results, difference, caption, heads=heads, machines=others)
     tested.rows.append(["better/same/worse", *map(better_same_worse, others)])
     caption = (
