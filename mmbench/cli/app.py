@@ -248,11 +248,14 @@ def easy(
     fold, and the random forest at most 5000; their names say so. --show prints all settings.
     """
     from mmbench.commands import easy as command
-    from mmbench.commands.refit import check_file, refit, write
+    from mmbench.commands.refit import check_calibration, check_file, refit, write
 
     _search_here()
     if save is not None:
         check_file(save)
+    elif calibrate is not None:
+        raise UserError("--calibrate has no effect without --save FILE.joblib")
+    check_calibration(calibrate)
     if show:
         from mmbench.config.read import to_yaml
 

@@ -150,7 +150,7 @@ def plan_experiments(
         results = Path(homes.get(config.name, options.results or "results"))
         absent: dict[str, str] = {}
         for entry in config.datasets:
-            if say and entry.label in wanted.get("dataset", {entry.label}):
+            if (say or entry.path) and entry.label in wanted.get("dataset", {entry.label}):
                 try:
                     _prepare(config, entry, options, wanted.get("machine", config.machines), say)
                 except NotAvailable as error:
@@ -202,9 +202,14 @@ def _with_tasks(
 
 
 def _prepare(
-    config: Config, entry: DatasetEntry, options: Options, machines: Collection[str], say: Say
+    config: Config,
+    entry: DatasetEntry,
+    options: Options,
+    machines: Collection[str],
+    say: Say | None,
 ) -> None:
-    """Load a data set, make its first split, and check that the machines can be trained on it.
+    """Load a data set, make its first split, and check that the machines can be trained on it; pass
+    warnings to `say`.
 
     Raises UserError for classes with too few training rows, and for sparse tables of machines that
     need dense rows.
@@ -228,7 +233,7 @@ def _prepare(
         job = job_of_column(config, entry, column, config.kernels_of(column)[0], **given)
         for split in splits:
             check_rows(job, data.y[split.train], len(split.rest))
-    for warning in data.warnings:
+    for warning in data.warnings if say else ():
         say(f"{entry.source or entry.label}: warning: {warning}")
 
 

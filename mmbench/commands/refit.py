@@ -109,8 +109,7 @@ def refit(
     from mmbench.datasets.preprocess import make_preprocess
     from mmbench.machines.base.foreign import ForeignClassifier
 
-    if calibrate not in (None, "sigmoid", "isotonic"):
-        raise UserError(f"calibrate {calibrate!r}: must be 'sigmoid' or 'isotonic'")
+    check_calibration(calibrate)
     records = records_of(Path(results), machine, dataset, kernel)
     job = records[0].job
     with suppress(UserError, KeyError):  # the user's data file may have moved since the run
@@ -141,6 +140,12 @@ def refit(
     model = Pipeline([*table, ("preprocess", steps), ("machine", last)])
     model.provenance_ = _provenance(records, fitted, own)
     return model
+
+
+def check_calibration(method: str | None) -> None:
+    """Raise UserError for an unknown method of calibration."""
+    if method not in (None, "sigmoid", "isotonic"):
+        raise UserError(f"calibrate {method!r}: must be 'sigmoid' or 'isotonic'")
 
 
 def check_file(path: Path) -> None:

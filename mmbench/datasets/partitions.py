@@ -149,7 +149,9 @@ def _kfold(folds: int, data: Dataset, fold: int, random: np.random.RandomState) 
         cutter = StratifiedGroupKFold(folds, shuffle=True, random_state=random)
         return list(cutter.split(data.y, data.y, data.groups))[fold]
     if problem := too_few_rows(data.y, folds):
-        raise ValueError(problem)
+        n = np.unique(data.y, return_counts=True)[1].min()
+        way = f"--set protocol.test.kfold={n}" if n > 1 else "leave it out (key classes)"
+        raise ValueError(f"{problem}; {way}")
     # The rows are ordered by class, shuffled within each class, and assigned to the folds in turn.
     # The numbers of rows of any two folds differ by at most 1, in total and in each class.
     rows = [random.permutation(np.flatnonzero(data.y == label)) for label in np.unique(data.y)]
@@ -219,13 +221,14 @@ def parse_rule(spec: RuleSpec) -> SplitRule:
     ((name, arg),) = rule.items()
     check_known(name, RULES, "unknown split rule")
     number = isinstance(arg, int | float) and not isinstance(arg, bool)
-    fits, needs = {
-        "none": (arg is None, "takes no number"),
-        "count": (number and arg >= 2 and arg % 1 == 0, "needs a whole number of at least 2"),
-        "share": (number and 0 < arg < 1, "needs a share of the rows between 0 and 1"),
+    fits, needs, example = {
+        "none": (arg is None, "takes no number", name),
+        "count": (number and arg >= 2 and arg % 1 == 0, "needs a whole number of at least 2", 5),
+        "share": (number and 0 < arg < 1, "needs a share of the rows between 0 and 1", 0.2),
     }[RULES[name]]
     if not fits:
-        raise UserError(f"{name} {needs}, got {arg!r}")
+        example = example if example == name else f"{{{name}: {example}}}"
+        raise UserError(f"{name} {needs}, as in {example}; got {spec!r}")
     return SplitRule(name, arg)
 
 

@@ -33,7 +33,8 @@ def read_model(path: Path, X: Any, labels: NDArray) -> SimpleNamespace:
             return _liblinear_model(head, lines[(start or 0) + 1 :])
         return _libsvm_model(head, lines[(start or 0) + 1 :], X, labels)
     except (KeyError, IndexError, ValueError, OverflowError) as error:
-        raise UserError(f"{problem}: {error!r}") from None
+        lacks = f"there is no line {error}" if isinstance(error, KeyError) else f"{error!r}"
+        raise UserError(f"{problem}: {lacks}") from None
 
 
 def _liblinear_model(head: dict[str, list[str]], lines: list[str]) -> SimpleNamespace:

@@ -45,6 +45,9 @@ SHOWN = 5
 #: A numeric target with more than MOST_FRACTIONS distinct values is continuous if some values are
 #: fractions, or if some values occur only once and the whole numbers have gaps.
 MOST_FRACTIONS = 20
+#: Share of copies among the rows from which on they get a warning. Rows of few categories are equal
+#: by chance, so that a column must have more than MOST_FRACTIONS distinct values.
+MOST_COPIES = 0.05
 #: Maximum number of distinct whole numbers in a target without a warning.
 MOST_CLASSES = 100
 #: A column of categories with more than MOST_RARE distinct words gets a warning if most words
@@ -158,6 +161,7 @@ def read_table(
         remarks.append(f"{first}; if it is a data row, {setting('header', False)}")
     names = [*numbers, *nominal]
     remarks += [*_row_names(X, frame[numbers], options), *_useless(X, y, names, frame.index)]
+    remarks += _copies(X, y) if options.groups is None else ()
     gaps = [cell_name(frame.index[i], names[j]) for i, j in np.argwhere(np.isnan(X))[:1]]
     return UserTable(
         *(X, y, tuple(remarks), columns),
@@ -350,9 +354,26 @@ def _useless(X: NDArray, y: NDArray, names: list[str], index: pd.Index) -> Itera
     if constant := [repr(names[j]) for j in np.flatnonzero(~varies)]:
         more = f" and {len(constant) - SHOWN} more" if len(constant) > SHOWN else ""
         yield f"constant columns: {', '.join(constant[:SHOWN])}{more}"
-    rows = pd.Series([row.tobytes() for row in X + 0.0])  # adding 0.0 turns -0.0 into 0.0
+    rows = _bytes(X)
     bad = pd.Series(y).groupby(rows, sort=False).transform("nunique") > 1
     if bad.any():
         first = index[rows == rows[bad].iloc[0]][:SHOWN] + 1
         where = f"first: data rows {', '.join(map(str, first))}"
         yield f"{bad.sum()} rows have equal values but different labels ({where})"
+
+
+def _copies(X: NDArray, y: NDArray) -> Iterator[str]:
+    """Yield a warning if many rows, with their labels, are copies of earlier rows."""
+    import pandas as pd
+
+    copies = pd.DataFrame({"row": _bytes(X), "label": y}).duplicated().sum()
+    if copies >= MOST_COPIES * len(y) and pd.DataFrame(X).nunique().max() > MOST_FRACTIONS:
+        way = "remove the copies, or name a column with a number per different row in groups"
+        yield f"{copies} rows are copies of earlier rows; copies of training rows are tested; {way}"
+
+
+def _bytes(X: NDArray) -> pd.Series:
+    """Return rows as bytes, which are equal for equal rows, also with missing values."""
+    import pandas as pd
+
+    return pd.Series([row.tobytes() for row in X + 0.0])  # adding 0.0 turns -0.0 into 0.0

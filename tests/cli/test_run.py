@@ -90,8 +90,10 @@ def test_bad_data_are_one_line_and_nothing_is_made(name: str, tmp_path: Path):
     ],
 )
 def test_too_few_data(rows: list[str], words: list[str], tmp_path: Path):
-    line = refused(write(tmp_path, rows))
+    path = write(tmp_path, rows)
+    line = refused(path)
     assert [word for word in words if word not in line] == [], line
+    assert refused(path, "--dry-run") == line
 
 
 def test_too_few_rows_to_calibrate_end_the_run_before_any_job(tmp_path: Path):

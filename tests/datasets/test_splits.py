@@ -87,8 +87,10 @@ def test_rows_of_a_seed_never_change():
 
 
 def test_a_class_with_fewer_rows_than_folds_is_refused():
-    with pytest.raises(UserError, match="'small': class b has 3 rows, fewer than 4 folds"):
+    with pytest.raises(UserError, match=r"fewer than 4 folds; --set protocol\.test\.kfold=3"):
         make_splits({"kfold": 4}, data_of(["a"] * 9 + ["b"] * 3))
+    with pytest.raises(UserError, match=r"'small': class b has 1 rows, .*; leave it out \(key"):
+        make_splits({"kfold": 4}, data_of(["a"] * 9 + ["b"]))
 
 
 def test_an_empty_test_split_is_refused():
