@@ -54,7 +54,8 @@ def train(
     machine = make_machine(job, threads, seeds["machine"], data.y_train)
     with clock.stage("warm_up"):
         rehearse(job.machine, job.kernel, dict(job.params).get("solver"))
-        if job.machine == "svm" and len(np.unique(data.y_train)) >= MANY_CLASSES:
+        together = isinstance(machine, machines.SVM | machines.RMM)
+        if together and len(np.unique(data.y_train)) >= MANY_CLASSES:
             compile_pairs()
     search: dict[str, Any] = {"scores": [], "n_points": min(1, len(job.grid))}
     selected: Choice = [{name: values[0] for name, values in job.grid}]
@@ -165,7 +166,7 @@ def fit_selected(
 
 @cache
 def compile_pairs() -> None:
-    """Compile the loop of SVMs of many classes."""
+    """Compile the loop of SVMs and RMMs of many classes."""
     y = np.arange(2 * MANY_CLASSES) // 2
     machines.SVM().fit(np.random.default_rng(0).normal(size=(len(y), 2)), y)
 

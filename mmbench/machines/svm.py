@@ -227,46 +227,11 @@ class SVM(WeightedClassifier):
         hooks: Callable[[int], AbstractContextManager],
         indefinite: NDArray | None,
     ) -> PairModels:
-        if not self._solves_pairs_together(plan):
-            return super()._train_all(plan, hooks, indefinite)
         one: Any = plan.machines[0]  # `fit_pairs` may give parameters that self has not
-        started, data = time.perf_counter(), (plan.kernels[0], plan.X, plan.labels)
-        counts = np.bincount(plan.labels)
-        sizes = np.add.outer(counts, counts)[np.triu_indices(len(counts), 1)]
-        tol = np.where(sizes <= FEW_ROWS, tolerance(one.tol, 0), one.tol)
-        found = solve_pairs(*data, one.C, tol, GAP_TOLERANCE_FACTOR)
-        seconds = (time.perf_counter() - started) / len(plan.pairs)
-        numbers = (found.objective, found.bound, found.violation, found.steps.astype(int))
-        columns = *map(np.ndarray.tolist, numbers), repeat(seconds), found.support.tolist()
-        rows = zip(*columns, combinations(plan.classes, 2), repeat("SMO"), strict=False)
-        fits = [Fit(Status.OPTIMAL, *row) for row in rows]
-        for k in np.flatnonzero(~found.solved).tolist():
-            part = slice(*found.starts[k : k + 2])
-            model = train_pair(one, plan.problem(k), None)
-            found.u[part], found.rows[part] = model.coef, plan.rows[k]
-            fits[k], found.bias[k] = self._judged(model.fit, fits[k].pair), model.intercept
-        used = np.flatnonzero(found.u)
-        ends = np.searchsorted(used, found.starts)
-        shape = (len(fits), len(plan.labels))
-        coefs = csr_array((found.u[used], found.rows[used], ends), shape=shape)
-        coefs.sort_indices()  # rounding errors of sums depend on the order
-        return PairModels(fits, found.bias, None, coefs)
-
-    def _solves_pairs_together(self, plan: PairPlan) -> bool:
-        """Whether all pairs are solved in one call: many small pairs with equal parameters."""
-        one: Any = plan.machines[0]
-        plain = plan.weights is None and one.class_weight is None and one.cache_size is None
-        limited = one.max_iter >= 0 or self.time_limit is not None
-        limited = limited or math.isinf(one.C) or one.tol > self.tol
-        named = one.solver in ("auto", "smo") and self.kernel in ("rbf", "poly")
-        own = type(self).train is SVM.train and not getattr(self, "_skl_callbacks", ())
-        return (
-            (plain and named and own and not limited and isinstance(plan.X, np.ndarray))
-            and len(plan.classes) >= MANY_CLASSES
-            and plan.size.n <= MOST_PAIR_ROWS
-            and len(plan.labels) * (len(plan.classes) - 1) <= MOST_ROWS_OF_PAIRS
-            and all(machine is one or vars(machine) == vars(one) for machine in plan.machines)
-        )
+        plain = type(self).train is SVM.train and one.max_iter < 0 and math.isfinite(one.C)
+        if plain and are_solved_together(self, plan):
+            return train_together(self, plan)
+        return super()._train_all(plan, hooks, indefinite)
 
     def train(self, problem: BinaryProblem, warm: BinaryModel | None = None) -> BinaryModel:
         start = None if warm is None else warm.state
@@ -275,6 +240,53 @@ class SVM(WeightedClassifier):
             return train_hard_margin(problem, self.solver, tol, self.cache_size, self.max_iter)
         C = slack_penalties(problem, self.C, self.class_weight)
         return train_svm(problem, C, self.solver, tol, start, self.cache_size, self.max_iter)
+
+
+def are_solved_together(machine: WeightedClassifier, plan: PairPlan) -> bool:
+    """Whether all pairs are solved in one call: many small pairs with equal parameters."""
+    one: Any = plan.machines[0]
+    plain = plan.weights is None and one.class_weight is None and one.cache_size is None
+    limited = machine.time_limit is not None or one.tol > machine.tol
+    named = one.solver in ("auto", "smo") and machine.kernel in ("rbf", "poly")
+    watched = getattr(machine, "_skl_callbacks", ())
+    return (
+        (plain and named and not (limited or watched) and isinstance(plan.X, np.ndarray))
+        and len(plan.classes) >= MANY_CLASSES
+        and plan.size.n <= MOST_PAIR_ROWS
+        and len(plan.labels) * (len(plan.classes) - 1) <= MOST_ROWS_OF_PAIRS
+        and all(each is one or vars(each) == vars(one) for each in plan.machines)
+    )
+
+
+def train_together(
+    machine: WeightedClassifier, plan: PairPlan, B: float = math.inf, fraction: float = 0.0
+) -> PairModels:
+    """Train the SVMs, or the RMMs with the bound `B` or `fraction`, of all pairs in one call."""
+    one: Any = plan.machines[0]
+    started, data = time.perf_counter(), (plan.kernels[0], plan.X, plan.labels)
+    counts = np.bincount(plan.labels)
+    sizes = np.add.outer(counts, counts)[np.triu_indices(len(counts), 1)]
+    tol = np.where(sizes <= FEW_ROWS, tolerance(one.tol, 0), one.tol)
+    found = solve_pairs(*data, one.C, tol, GAP_TOLERANCE_FACTOR, B, fraction)
+    seconds = (time.perf_counter() - started) / len(plan.pairs)
+    numbers = (found.objective, found.bound, found.violation, found.steps.astype(int))
+    columns = *map(np.ndarray.tolist, numbers), repeat(seconds), found.support.tolist()
+    rows = zip(*columns, combinations(plan.classes, 2), repeat("SMO"), strict=False)
+    fits = [Fit(Status.OPTIMAL, *row) for row in rows]
+    if fraction > 0 or math.isfinite(B):
+        for fit, theta, bound in zip(fits, found.theta.tolist(), found.B.tolist(), strict=True):
+            fit.extra.update(theta=theta, B=bound)
+    for k in np.flatnonzero(~found.solved).tolist():
+        part = slice(*found.starts[k : k + 2])
+        model = train_pair(one, plan.problem(k), None)
+        found.u[part], found.rows[part] = model.coef, plan.rows[k]
+        fits[k], found.bias[k] = machine._judged(model.fit, fits[k].pair), model.intercept
+    used = np.flatnonzero(found.u)
+    ends = np.searchsorted(used, found.starts)
+    shape = (len(fits), len(plan.labels))
+    coefs = csr_array((found.u[used], found.rows[used], ends), shape=shape)
+    coefs.sort_indices()  # rounding errors of sums depend on the order
+    return PairModels(fits, found.bias, None, coefs)
 
 
 def svm_bytes(size: TrainingSize, linear: bool, solver: str, cache_size: float | None) -> float:

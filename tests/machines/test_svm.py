@@ -13,7 +13,7 @@ from sklearn.preprocessing import StandardScaler
 
 from mmbench.errors import Status
 from mmbench.kernels import Kernel
-from mmbench.machines import SVM
+from mmbench.machines import RMM, SVM
 from mmbench.machines.base.problem import BinaryProblem
 from mmbench.machines.svm import svm_dual, train_svm
 from mmbench.solvers.clarabel_ import solve_qp
@@ -172,34 +172,41 @@ def test_threads_do_not_change_a_bit(real_data):
     np.testing.assert_array_equal(one.intercept_, two.intercept_)
 
 
-@pytest.mark.parametrize("C", [1e-3, 1e3])
 @pytest.mark.parametrize(
     "kernel",
     [{"kernel": "rbf", "gamma": 0.1}, {"kernel": "poly", "degree": 3}],
     ids=lambda kernel: kernel["kernel"],
 )
 @pytest.mark.parametrize("features", [5, 80])
-def test_pairs_that_are_solved_together_are_the_svms_of_the_pairs(kernel, C, features):
+@pytest.mark.parametrize(
+    "machine",
+    [SVM(C=1e-3), SVM(C=1e3), RMM(C=1, B_fraction=0.3), RMM(C=0.1, B=1.0), RMM(C=10, B=1e6)],
+    ids=["SVM, small C", "SVM", "fraction", "B", "B inactive"],
+)
+def test_pairs_that_are_solved_together_are_the_machines_of_the_pairs(kernel, features, machine):
     """Also for classes of one row, equal rows, and pairs that need more than pairwise steps."""
     random = np.random.RandomState(0)
     y = np.append(random.choice(8, 120, p=[0.3, 0.2, 0.2, 0.1, 0.05, 0.05, 0.05, 0.05]), [8, 9])
     X = random.standard_normal((122, features)) / features**0.5 + random.randn(10, features)[y]
     X[:2], X[-1] = X[2], X[-2]
     kernel = {**kernel, "tol": 1e-8}  # rounding errors decide the order of the steps
-    together = SVM(C=C, **kernel).fit(X, y)
+    machine = clone(machine).set_params(**kernel)
+    together = clone(machine).fit(X, y)
     for k, fit in enumerate(together.fits_):
         own = np.isin(y, fit.pair)
-        alone = SVM(C=C, **kernel).fit(X[own], y[own])
+        alone = clone(machine).fit(X[own], y[own])
         expected = replace(alone.fits_[0], seconds=fit.seconds)
         np.testing.assert_allclose(together.intercept_[k], alone.intercept_[0], atol=1e-9)
-        for name in ("objective", "bound", "max_violation", "n_support"):
+        assert fit.objective == pytest.approx(expected.objective, 1e-7)
+        for name in ("bound", "max_violation", "n_support"):
             assert getattr(fit, name) == pytest.approx(getattr(expected, name), 1e-9, 1e-9)
         assert (fit.status, fit.route, fit.pair) == (expected.status, expected.route, expected.pair)
-    assert together.score(X, y) == SVM(C=C, n_jobs=2, cache_size=200, **kernel).fit(X, y).score(
-        X, y
-    )
+        for name in {*expected.extra} - {"reason"}:
+            assert fit.extra[name] == pytest.approx(expected.extra[name], 1e-9)
+    separate = clone(machine).set_params(n_jobs=2, cache_size=200).fit(X, y)
+    assert together.score(X, y) == separate.score(X, y)
     # the parameters of the pairs count, not those of the machine
-    given = SVM(C=3.0, **kernel).fit_pairs(X, y, [{"C": C}] * 45)
+    given = clone(machine).set_params(C=3.0).fit_pairs(X, y, [{"C": machine.C}] * 45)
     np.testing.assert_array_equal(given.intercept_, together.intercept_)
 
 

@@ -255,7 +255,7 @@ def descend(source, diagonal, u, decision, rise, fall, knots, slopes, tol, max_i
         # few variables
         if top - low > 2.0 * tol:
             t *= RELAXATION
-        above, below = _around(u, knots, slopes, i)[2], _around(u, knots, slopes, j)[3]
+        above, below = slopes_at(u, knots, slopes, i)[2], slopes_at(u, knots, slopes, j)[3]
         t = min(t, above - u[i], u[j] - below)
         grown = above if t == above - u[i] else u[i] + t
         shrunk = below if t == u[j] - below else u[j] - t
@@ -263,7 +263,7 @@ def descend(source, diagonal, u, decision, rise, fall, knots, slopes, tol, max_i
             return step
         u[i], u[j] = grown, shrunk
         for k in (i, j):
-            rise[k], fall[k] = _around(u, knots, slopes, k)[:2]
+            rise[k], fall[k] = slopes_at(u, knots, slopes, k)[:2]
         row_j = read_row(values, columns, gamma, slots, j)
         i, top = _move(decision, rise, row_i, row_j, t)
     return max_iter
@@ -317,7 +317,7 @@ def _partner(decision, fall, diagonal, row_i, diagonal_i, top, floor):
 
 
 @compiled_inside()
-def _around(u, knots, slopes, i):
+def slopes_at(u, knots, slopes, i):
     """Return the negated slopes of the cost above and below u_i, and the next knots on both sides.
 
     If the dual variable u_i is at a bound, the slope outside the bound is infinite, and u_i is
