@@ -136,7 +136,7 @@ def native_peaks():
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")
-@pytest.mark.parametrize(("k", "case"), enumerate(CASES["native"]), ids=str)
+@pytest.mark.parametrize(("k", "case"), list(enumerate(CASES["native"])), ids=str)
 def test_a_native_solver_needs_at_most_the_stated_memory_and_a_third(k, case, native_peaks):
     (name, kernel, shape, params), peak = case, native_peaks[k]
     stated = make_machine(name, kernel=kernel, **params).bytes_needed(TrainingSize(*shape))

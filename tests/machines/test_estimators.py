@@ -24,7 +24,8 @@ COSTS = "weights of classes count errors on training rows, and new rows are unli
 ONE_ROW = "the boundary is within 1e-6 of the only row of a class; rounding decides how near"
 MANY_OPTIMA = (
     "the linear program of so few rows has many optima; the interior point ends at the centre of "
-    "the optimal face, which repeated rows move: decisions differ by 1e-7, where 1e-9 is asked"
+    "the optimal face, which repeated rows move: decisions differ by 1e-8 to 1e-4, depending on "
+    "rows and processor, where 1e-7 is asked"
 )
 UNMET = {
     "KLDA": {"check_class_weight_classifiers": COSTS},
@@ -57,7 +58,9 @@ def iris():
 
 def test_every_parameter_is_declared(machine):
     assert set(machine.get_params()) == set(machine.parameters)
-    assert all(machine.parameters[k].problem(v) is None for k, v in machine.get_params().items())
+    given = [*machine.get_params().items()]
+    given += [(k, v) for k, values in machine.search_space.auto_grids.values() for v in values]
+    assert all(machine.parameters[k].problem(v) is None for k, v in given)
 
 
 def test_fits_are_certified(machine, iris):

@@ -44,6 +44,8 @@ def test_direction_is_that_of_the_least_squares_svm(pair, kernel, eta):
 def test_fast_and_reference_agree(pair, kernel, eta):
     problem = pair(kernel)
     fast, printed = (KLDA(eta=eta, solver=s).train(problem) for s in ("auto", "reference"))
+    (n, d), of_features = problem.X.shape, kernel.name == "linear" or kernel.degree == 1
+    assert (fast.fit.route == "Cholesky in features") == (of_features and n >= 2 * d)
     assert fast.fit.objective == pytest.approx(printed.fit.objective, rel=1e-6)
     np.testing.assert_allclose(
         scores(problem, fast), scores(problem, printed), atol=1e-5 * np.ptp(scores(problem, fast))
@@ -81,17 +83,22 @@ def test_threshold(pair, bias):
 
 
 @pytest.mark.parametrize("eta", [1e-3, 1e-1])
-def test_any_coefficients_bound_the_optimum_from_both_sides(pair, eta):
+@pytest.mark.parametrize("kernel", [LINEAR, RBF], ids=lambda kernel: kernel.name)
+def test_any_coefficients_bound_the_optimum_from_both_sides(pair, kernel, eta):
     """Away from the optimum the gap is wide, and the optimum inside."""
-    problem = pair(RBF)
+    problem = pair(kernel)
     y, gram = problem.y, np.asarray(problem.gram, dtype=float)
-    rows = klda._Rows(gram, y, None)
-    optimum = KLDA(eta=eta).train(problem)
+    features = problem.X if kernel is LINEAR else None
+    rows, optimum = klda._Rows(gram, y, None), KLDA(eta=eta).train(problem)
+    best, products = optimum.coef, gram
+    if features is not None:
+        best, products = klda.linear_weights(features, optimum), features.T @ features
     # directions in which the kernel hardly varies, where the ridge is all there is
-    away = np.linalg.norm(optimum.coef) * np.linalg.eigh(gram)[1][:, [len(y) // 8, len(y) // 2]]
-    a, etas = optimum.coef[:, None] + away, np.full(2, eta)
-    for model in klda._certified(rows, etas, a, "midpoint", None, None):
-        assert model.fit.bound < optimum.fit.bound
+    n = len(best)
+    away = np.linalg.norm(best) * np.linalg.eigh(products)[1][:, [n // 8, n // 2]]
+    etas = np.full(2, eta * np.trace(gram) / len(y))
+    for model in klda._certified(rows, etas, best[:, None] + away, "midpoint", None, features):
+        assert model.fit.bound < optimum.fit.bound * (1 - 1e-9)
         assert model.fit.objective > optimum.fit.objective
         assert judged(model.fit, 1e-6, 1e-6).status is Status.INACCURATE
 
@@ -104,8 +111,9 @@ def test_kernel_values_may_have_any_scale(pair):
     np.testing.assert_allclose(scores(problem, one) * 1, scores(scaled, other), rtol=1e-6)
 
 
-def test_equal_class_means_are_called_trivial():
-    X = np.array([[-1.0], [1.0], [-2.0], [2.0], [0.0]])
+@pytest.mark.parametrize("unit", [1e-6, 1.0, 1e6])
+def test_equal_class_means_are_called_trivial(unit):
+    X = unit * np.array([[-1.0], [1.0], [-2.0], [2.1], [-0.1]])
     model = KLDA(eta=0.1).train(BinaryProblem(X, np.array([1.0, 1, -1, -1, -1]), LINEAR))
     assert model.fit.status is Status.TRIVIAL
     assert not model.coef.any()
@@ -161,7 +169,8 @@ def test_linear_rows_far_from_the_origin_lose_no_digits(shape, solver):
     Z = random.standard_normal(shape)
     y = np.where(Z[:, 1] + 0.3 * random.standard_normal(len(Z)) > 0, 1, -1)
     X = Z + 1e6
-    fit = KLDA(kernel="linear", solver=solver).fit(X, y).fits_[0]
+    machine = KLDA(kernel="linear", solver=solver).fit(X, y)
+    fit = machine.fits_[0]
     within = sum((part := Z[y == c] - Z[y == c].mean(axis=0)).T @ part for c in (-1, 1))
     ahead = Z[y == 1].mean(axis=0) - Z[y == -1].mean(axis=0)
     eta = 1e-3 * np.square(X).sum(axis=1).mean()
@@ -169,3 +178,5 @@ def test_linear_rows_far_from_the_origin_lose_no_digits(shape, solver):
     assert fit.status == "optimal"
     assert fit.objective == pytest.approx(optimum, 1e-9)
     assert fit.bound <= optimum * (1 - 1e-9)
+    assert fit.n_support == len(X)
+    assert machine.score(X, y) > 0.8

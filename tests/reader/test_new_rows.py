@@ -196,9 +196,17 @@ def test_durations_complex_numbers_and_lists_are_neither_numbers_nor_words(cell,
             TableColumns({"a": known}).transform(frame)
 
 
-@pytest.mark.parametrize("X", [pd.DataFrame({"a": []}), np.empty((0, 1))])
-def test_no_rows_are_one_line(X):
-    with pytest.raises(ValueError, match=r"^X has no rows$"):
+@pytest.mark.parametrize(
+    ("X", "words"),
+    [
+        (pd.DataFrame({"a": []}), r"X has no rows$"),
+        (np.empty((0, 1)), r"X has no rows$"),
+        ([[1, 2]], r"X has shape \(1, 2\), but the table has the columns \['a'\]; give these"),
+        ([1], r"X has shape \(1,\), but"),
+    ],
+)
+def test_rows_of_another_shape_are_refused_in_one_line(X, words):
+    with pytest.raises(ValueError, match=f"^{words}"):
         TableColumns({"a": None}).transform(X)
 
 

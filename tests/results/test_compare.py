@@ -106,6 +106,9 @@ def test_missing_data_sets_and_experiments_are_differences(tmp_path) -> None:
     kept = before.cells[before.cells.dataset != "usps"]
     made = compare(before, replace(before, stored=kept, splits=before.splits[:0]))
     assert made.exit_code == 1 and set(made.differences.dataset) == {"usps"}
+    part = replace(before, stored=kept, splits=before.splits[before.splits.dataset != "usps"])
+    made = compare(before, part, part=True)
+    assert (made.exit_code, len(made.findings)) == (0, 0)
     made = compare(before, replace(before, stored=before.cells[:0], splits=before.splits[:0]))
     assert made.exit_code == 3 and set(made.cells.verdict) <= {"missing", "not compared"}
     for name, text in (("a", "m"), ("b", "m"), ("other/b", "m")):
@@ -232,6 +235,7 @@ def per_pair(moved: int) -> str:
 
 OTHER = '{"C": 10}'
 RENAMED = put("split_hash", *["other"] * 20)
+RENAMED_IN_PART = put("split_hash", *(f"t{k}" for k in range(10)))
 
 
 @pytest.mark.parametrize(
@@ -266,10 +270,13 @@ RENAMED = put("split_hash", *["other"] * 20)
         ([put("worst_violation", 1e-2)], ["splits"], []),
         # numbers of splits, and other splits
         ([lambda splits: splits[:18]], ["missing splits"], []),
+        ([lambda splits: pd.concat([splits, more(3)(splits)])], [], ["more splits"]),  # repeated
         ([RENAMED, more(*[0.5] * 20)], [], []),
         ([RENAMED, more(*[4] * 20)], ["mean"], []),
         ([put("seed", *[1] * 20), more(*[8] * 20)], [], []),  # another selection
         ([put("seed", *[1] * 20), more(*[15] * 20)], ["mean"], []),
+        ([RENAMED_IN_PART, put("seed", *[1] * 20), more(*[8] * 20)], ["mean"], []),
+        ([put("repeat", *range(21, 41)), more(*[8] * 20)], [], []),  # in another order
     ],
 )
 def test_splits_of_a_cell(tmp_path, changes, differences, warnings) -> None:
@@ -287,6 +294,8 @@ def test_splits_of_a_cell(tmp_path, changes, differences, warnings) -> None:
     assert len(comparison_text(made).splitlines()) == 1 + len(made.findings)
     if not changes:
         assert set(made.cells.verdict) == {"equal"} and set(made.cells.way) == {WAYS[0]}
+        allowed = made.cells.set_index("metric").allowed
+        assert allowed["accuracy_pct"] == pytest.approx(allowed["errors_count"] / 10)
 
 
 def test_predictions_of_rows_show_a_smaller_difference(tmp_path) -> None:
@@ -330,6 +339,23 @@ def test_the_tolerance_of_a_mean_falls_with_the_root_of_the_number_of_splits(
         (path.parent / "splits.csv").unlink()
     made = mmbench.compare(*paths)
     assert made.exit_code == code and set(made.cells.way) == {WAYS[1]}
+
+
+@pytest.mark.parametrize(
+    ("part", "found"), [(False, ["mean", "missing splits"]), (True, [])], ids=["whole", "part"]
+)
+def test_a_mean_of_fewer_splits_is_compared_unless_they_are_a_part(tmp_path, part, found) -> None:
+    paths = [
+        written(tmp_path / f"{n}", splits=SPLITS[:n], metric="auc", measured=value, n=n, se=0.01)
+        for n, value in ((20, 0.9), (10, 0.5))
+    ]
+    assert sorted(subjects(mmbench.compare(*paths, part=part))) == found
+
+
+def test_a_cell_without_a_result_before_may_have_one() -> None:
+    after = replace(reference("usps_rbf"), splits=reference("usps_rbf").splits[:0])
+    made = compare(changed(after, status="failed", measured=float("nan")), after)
+    assert (made.exit_code, len(made.findings)) == (0, 0)
 
 
 def test_wrong_input_is_an_error(tmp_path) -> None:

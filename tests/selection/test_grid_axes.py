@@ -60,7 +60,9 @@ def test_kernels_in_float64_are_stored_per_pair_if_that_of_all_rows_is_too_large
         return problem(view, *rows)
 
     monkeypatch.setattr(views.KernelView, "problem", noted)
-    together = scores_of(SVM(), X, y, grid)
+    with monkeypatch.context() as patch:
+        patch.setattr(views, "PAIR_BYTES", 0)
+        together = scores_of(SVM(), X, y, grid)
     monkeypatch.setattr(views, "SHARED_BYTES", 5 * len(y) ** 2)  # float32 would fit
     assert scores_of(SVM(), X, y, grid) == together and all(stored)
 

@@ -127,6 +127,9 @@ def test_a_decision_of_zero_is_a_vote_for_the_class_that_predict_returns():
     assert machine.decision_function(X)[2] == 0
     found = select(machine, X, y, {"C": [1.0, 10.0]}, SelectRef(folds=None), n_train=2)
     assert found.best_score == machine.score(X[2:], y[2:]) == 1
+    X, y = np.array([[-1.0], [1.0], [100.0], [0.0], [60.0], [-2.0]]), np.array([0, 1, 2, 1, 2, 0])
+    how = SelectRef(folds=None, metric="auc")  # which counts votes of three classes
+    assert select(machine, X, y, {"C": [1.0]}, how, n_train=3).best_score == 1
 
 
 @pytest.mark.parametrize("scope", ["global", "pair"])
@@ -172,6 +175,14 @@ def test_matrices_that_are_too_large_are_not_stored_and_the_scores_are_equal(
         monkeypatch.setattr(views, limit, 0)
     assert select(machine, X, y, grid, SelectRef(folds=3, scope=scope)) == expected
     assert all(len(matrix) < largest for matrix in stored)  # trainings store smaller matrices
+
+
+@pytest.mark.parametrize("name", ["svm", "fsvm"])
+def test_all_planned_trainings_are_counted(wine, monkeypatch, name):
+    stages = []
+    monkeypatch.setattr("mmbench.selection.folds.begin_stage", stages.append)
+    select(make_machine(name), *wine, {"C": [1.0, 10.0]}, SelectRef(folds=2))
+    assert stages[-1] == "selection, 12 of 12 trainings of pairs done"
 
 
 @pytest.mark.parametrize("scope", ["global", "pair"])
