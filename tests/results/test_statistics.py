@@ -11,6 +11,7 @@ from helpers.examples import examples
 from hypothesis import given
 from hypothesis import strategies as st
 
+from mmbench.results import statistics
 from mmbench.results.statistics import (
     counting_sd,
     difference_se,
@@ -65,3 +66,12 @@ def test_stability_of_ranks_lies_between_certain_and_random_orders():
     equal = rank_stability(values.assign(b=values.a, c=values.a), np.zeros((4, 3, 3)))
     assert equal.p_first.to_list() == pytest.approx([1 / 3] * 3)
     assert set(equal.place_low) == {2.0}
+
+
+def test_a_draw_of_one_data_set_has_its_order(monkeypatch):
+    monkeypatch.setattr(statistics, "RANK_DRAWS", 1)
+    values = pd.DataFrame({"a": [80.0], "b": [90.0], "c": [70.0]})
+    found = rank_stability(values, np.zeros((1, 3, 3)))
+    assert found.index.to_list() == ["b", "a", "c"]
+    assert found.place_low.to_list() == found.place_high.to_list() == [1, 2, 3]
+    assert found.p_first.to_list() == [1, 0, 0] and found.p_turn[:-1].to_list() == [0, 0]
