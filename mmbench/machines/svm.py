@@ -270,7 +270,8 @@ def train_together(
     found = solve_pairs(*data, one.C, tol, GAP_TOLERANCE_FACTOR, B, fraction)
     seconds = (time.perf_counter() - started) / len(plan.pairs)
     numbers = (found.objective, found.bound, found.violation, found.steps.astype(int))
-    columns = *map(np.ndarray.tolist, numbers), repeat(seconds), found.support.tolist()
+    support = found.support.astype(int).tolist()
+    columns = *map(np.ndarray.tolist, numbers), repeat(seconds), support
     rows = zip(*columns, combinations(plan.classes, 2), repeat("SMO"), strict=False)
     fits = [Fit(Status.OPTIMAL, *row) for row in rows]
     if fraction > 0 or math.isfinite(B):

@@ -201,6 +201,8 @@ def test_pairs_that_are_solved_together_are_the_machines_of_the_pairs(kernel, fe
         for name in ("bound", "max_violation", "n_support"):
             assert getattr(fit, name) == pytest.approx(getattr(expected, name), 1e-9, 1e-9)
         assert (fit.status, fit.route, fit.pair) == (expected.status, expected.route, expected.pair)
+        # records with other types are damaged
+        assert [*map(type, vars(fit).values())] == [*map(type, vars(expected).values())]
         for name in {*expected.extra} - {"reason"}:
             assert fit.extra[name] == pytest.approx(expected.extra[name], 1e-9)
     separate = clone(machine).set_params(n_jobs=2, cache_size=200).fit(X, y)
