@@ -94,7 +94,7 @@ def certify(
         ``labels_changed``   number of training rows for which these decision values differ in
                              sign; missing for a regression
         ``n_support``        number of the model's support vectors
-        ``optimum_status``   status of mmbench's solution; it says nothing about the model
+        ``status``           status of mmbench's solution; it says nothing about the model
         ===================  ===================================================================
 
     Raises

@@ -88,7 +88,7 @@ def certificate_row(
         "decision_change": float(np.abs(optimum.f - f).max()),
         "labels_changed": changed,
         "n_support": model["n_support"],
-        "optimum_status": str(optimum.status),
+        "status": str(optimum.status),
     }
 
 

@@ -96,7 +96,7 @@ def test_models_near_the_optimum_have_a_small_gap(name, wine):
     X, y = wine
     result = mmbench.certify(MODELS[name].fit(X, y), X, y)
     assert len(result) == 3
-    assert (result.optimum_status == "optimal").all()
+    assert (result.status == "optimal").all()
     assert (result.gap < (0.05 if name == "SGD" else 1e-2)).all()
     assert (result.bound <= result.objective * (1 + 1e-9)).all()
     if name != "SGD":
@@ -334,7 +334,7 @@ def test_weights_of_classes_and_rows_are_those_of_the_training(model, zeros, wei
     result = mmbench.certify(model.fit(X, y, sample_weight=weights), X, y, sample_weight=weights)
     assert (result.gap < 2e-3).all()
     assert not (result.violation > 1e-8).any()
-    assert (result.optimum_status == "optimal").all()
+    assert (result.status == "optimal").all()
 
 
 @pytest.mark.parametrize(
@@ -575,7 +575,7 @@ def test_the_optimum_is_found_if_a_class_has_the_weight_0(loss, wine):
     model = LinearSVC(class_weight={0: 0, 1: 1}, loss=loss)
     result = mmbench.certify(model.fit(X, y), X, y)
     assert (result.optimum <= result.objective * (1 + 1e-6)).all()
-    assert (result.optimum_status == "optimal").all()
+    assert (result.status == "optimal").all()
 
 
 def test_a_bias_of_0_in_a_file_of_liblinear_is_no_intercept(wine, tmp_path):
@@ -708,7 +708,7 @@ def test_a_model_whose_positive_penalties_belong_to_one_class_has_the_optimum_0(
     X, y = wine
     model = SGDClassifier(class_weight={0: 0}, random_state=0).fit(X, y > 0)
     (row,) = mmbench.certify(model, X, y > 0).itertuples()
-    assert (row.optimum, row.bound, row.optimum_status) == (0, 0, "trivial")
+    assert (row.optimum, row.bound, row.status) == (0, 0, "trivial")
 
 
 def test_a_kernel_function_may_return_sparse_values(wine):
@@ -798,7 +798,7 @@ def test_the_optimum_of_a_steep_smooth_loss_is_found_without_a_warning(cancer):
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         (row,) = mmbench.certify(model, *cancer).itertuples()
-    assert (row.optimum_status, row.gap > 0.9) == ("optimal", True)
+    assert (row.status, row.gap > 0.9) == ("optimal", True)
     assert_allclose(row.bound, row.optimum, rtol=1e-9)
 
 
@@ -847,7 +847,7 @@ def test_smooth_losses_have_the_optimum_of_a_cone_solver(
     optimum = convex_optimum(X, labels, penalties, loss, intercept)
     assert_allclose([row.objective, row.dual, row.optimum, row.bound], optimum, rtol=1e-6)
     assert row.dual <= optimum * (1 + 1e-9) and row.violation < 1e-9
-    assert (row.optimum_status, row.gap < 1e-6, row.labels_changed) == ("optimal", True, 0)
+    assert (row.status, row.gap < 1e-6, row.labels_changed) == ("optimal", True, 0)
     coarse = clone(model).set_params(fit_intercept=model.fit_intercept)
     coarse = coarse.fit(X, y, sample_weight=weights)
     coarse.coef_ = 0.7 * model.coef_
@@ -868,7 +868,7 @@ def test_a_ridge_regression_has_the_optimum_of_its_closed_form(shape):
     value = 0.5 * w @ w + weights @ (r - A @ w) ** 2 / 1.4
     columns = ["objective", "dual", "optimum", "bound"]
     assert_allclose(row[columns].astype(float), value, rtol=1e-6)
-    assert (row.pair, row.optimum_status) == ("y", "optimal")
+    assert (row.pair, row.status) == ("y", "optimal")
     assert row.decision_change < 1e-6 and np.isnan(row.labels_changed)
 
 
