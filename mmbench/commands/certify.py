@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Unpack
 import numpy as np
 from numpy.typing import ArrayLike
 
-from mmbench.errors import UserError, converted, did_you_mean
+from mmbench.errors import UserError, check_known, converted
 from mmbench.inspect.binary import certificate
 from mmbench.inspect.coefficients import Coefficients, problem_of_coefficients
 from mmbench.inspect.models import certificates
@@ -143,9 +143,8 @@ def certify(
     import pandas as pd
 
     known = signature(problem_of_coefficients).parameters.keys() - {"X", "y"}
-    if unknown := arrays.keys() - known:
-        name = min(unknown)
-        raise UserError(f"certify has no argument {name!r}{did_you_mean(name, known)}")
+    for name in sorted(arrays):
+        check_known(name, known, "certify has no argument")
     if y is None:
         problem = problem_of_coefficients(model, X, C, sample_weight=sample_weight, **arrays)
         rows = [certificate(problem)]

@@ -127,15 +127,11 @@ def _description(
     _add(run, "task_id", str(task_id))
     _add(run, "flow_id")  # empty: the flow is in flow.xml
     for name, value in parameters.items():
-        setting = _add(run, "parameter_setting")
-        _add(setting, "name", name)
-        _add(setting, "value", value)
+        _add(run, "parameter_setting", name=name, value=value)
     output = _add(run, "output_data")
     for (repeat, fold), accuracy in sorted(accuracies.items()):
-        evaluation = _add(output, "evaluation")
-        evaluation.attrib |= {"repeat": str(repeat), "fold": str(fold)}
-        _add(evaluation, "name", "predictive_accuracy")
-        _add(evaluation, "value", str(accuracy))
+        found = _add(output, "evaluation", name="predictive_accuracy", value=str(accuracy))
+        found.attrib |= {"repeat": str(repeat), "fold": str(fold)}
     return ET.tostring(run, "unicode")
 
 
@@ -149,11 +145,7 @@ def _flow(record: Record, parameters: Mapping[str, str]) -> str:
     _add(flow, "language", "English")
     _add(flow, "dependencies", "\n".join(f"{name}=={n}" for name, n in libraries.items()))
     for name in parameters:
-        parameter = _add(flow, "parameter")
-        _add(parameter, "name", name)
-        _add(parameter, "data_type", "")
-        _add(parameter, "default_value", "")
-        _add(parameter, "description", "")
+        _add(flow, "parameter", name=name, data_type="", default_value="", description="")
     return ET.tostring(flow, "unicode")
 
 
@@ -162,9 +154,12 @@ def _root(name: str) -> ET.Element:
     return ET.Element(f"{{{NAMESPACE}}}{name}")
 
 
-def _add(parent: ET.Element, name: str, text: str = "") -> ET.Element:
-    child = ET.SubElement(parent, f"{{{NAMESPACE}}}{name}")
+def _add(parent: ET.Element, tag: str, text: str = "", /, **parts: str) -> ET.Element:
+    """Add a child with a text, and with children whose texts are `parts`."""
+    child = ET.SubElement(parent, f"{{{NAMESPACE}}}{tag}")
     child.text = text or None
+    for name, part in parts.items():
+        _add(child, name, part)
     return child
 
 

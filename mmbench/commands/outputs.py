@@ -13,7 +13,7 @@ from pathlib import Path
 from mmbench.commands.bundle import write_bundle, write_folders
 from mmbench.commands.options import Say, parse_only
 from mmbench.datasets.fetch import Places
-from mmbench.errors import UserError, did_you_mean, extra
+from mmbench.errors import UserError, check_known, extra
 from mmbench.jobs.disk import write_output
 from mmbench.jobs.store import CONFIG, RecordStore
 from mmbench.results import load
@@ -452,6 +452,5 @@ def _format(output: Path | None, fmt: str | None, suffixes: Mapping[str, str]) -
     if fmt is None and suffix not in ("", *suffixes):
         raise UserError(f"{output}: the name must end in {', '.join(suffixes)}; or give --format")
     fmt = fmt or suffixes.get(suffix, next(iter(suffixes.values())))
-    if fmt not in suffixes.values():
-        raise UserError(f"unknown format {fmt!r}{did_you_mean(fmt, set(suffixes.values()))}")
+    check_known(fmt, set(suffixes.values()), "unknown format")
     return fmt

@@ -14,7 +14,7 @@ from functools import cache
 from importlib.resources import files
 from typing import IO, TYPE_CHECKING, Any
 
-from mmbench.errors import UserError, converted, did_you_mean, listed, visible
+from mmbench.errors import UserError, check_known, converted, did_you_mean, listed, visible
 from mmbench.jobs.planned import PublishedRow
 
 if TYPE_CHECKING:
@@ -56,8 +56,7 @@ def published_rows(table: str) -> tuple[Mapping[str, Any], ...]:
 
     Raises UserError if there is no table with this name.
     """
-    if table not in published_tables():
-        raise UserError(f"no published table {table!r}{did_you_mean(table, published_tables())}")
+    check_known(table, published_tables(), "no published table")
     path = files("mmbench.results").joinpath("published", f"{table}.csv")
     with path.open(encoding="utf-8") as text:
         return tuple(map(_read, csv.DictReader(text)))
@@ -150,8 +149,7 @@ def own_rows(source: str | Path | IO[str] | pd.DataFrame, where: str) -> tuple[P
     """
     frame, known = printed_frame(source, where), (*REQUIRED, *OPTIONAL, *COUNTS, *TEXTS)
     for column in frame:
-        if column not in known:
-            raise UserError(f"{where}: unknown column {column!r}{did_you_mean(column, known)}")
+        check_known(column, known, f"{where}: unknown column")
     columns = PublishedRow.__annotations__
     rows, seen = list[PublishedRow](), dict[tuple[str, ...], int]()
     for k, row in enumerate(frame.astype(object).where(frame.notna(), "").to_dict("records"), 1):

@@ -7,9 +7,10 @@ data sets, has one block per place and one row per machine.
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import partial
 
 from mmbench.jobs.planned import Key
-from mmbench.results.cells import BOUND, CONFUSION, METRIC, WORST_CLASS, Row
+from mmbench.results.cells import BOUND, CONFUSION, METRIC, WORST_CLASS
 from mmbench.results.frames import Results
 from mmbench.results.pairwise import incomplete, sign_of
 from mmbench.tables.blocks import (
@@ -57,14 +58,11 @@ def generic(results: Results) -> Table:
     metric = results.metric
     title = "Accuracy (%)" if metric == METRIC else "Errors on the test part"
     title += ", measured / published" * (metric in published)
-    blocks = [values(results, metric, _accuracy_or_errors, rest=published_rest)]
+    write = partial(measured, decimals=None if metric == "errors_count" else 1)
+    blocks = [values(results, metric, write, rest=published_rest)]
     more = [name for name in IF_PUBLISHED if name in published]
     blocks += [*grids(results, more), by_stage(results)]
     return compose(results, title, blocks, metric=[metric, *more])
-
-
-def _accuracy_or_errors(row: Row) -> tuple[str, str]:
-    return measured(row, None if row.metric == "errors_count" else 1)
 
 
 def machines(results: Results) -> Table:
