@@ -210,12 +210,16 @@ def _certificates(
     errors = y[:, None] - image - np.outer(root, b)  # `root` replaces the vector of ones in (37)
     # with F = `rows`, ``a = C (y - F w - b)`` satisfies the first equation of the dual system
     # exactly, and the residual of ``w = F'a`` is C times the residual of (36)
-    a = costs * errors if a is None else a
+    given, a = a is not None, costs * errors if a is None else a
     shares = (root @ a) / (root @ root)
     centred = a - np.outer(root, shares)  # `centred` satisfies the dual constraint root'a = 0
     if of_weights:
-        columns = np.column_stack([centred, errors, y])  # one pass over the rows
-        back, gradient, target = np.split(rows.T @ columns, [len(costs), 2 * len(costs)], axis=1)
+        columns = [centred, errors, y[:, None]]
+        if given:  # of K K', a product of several columns has larger rounding errors
+            back, gradient, target = (rows.T @ own for own in columns)
+        else:  # one pass over the rows
+            ends = [len(costs), 2 * len(costs)]
+            back, gradient, target = np.split(rows.T @ np.hstack(columns), ends, axis=1)
         norms, dual_norms = _inner(coef, coef), _inner(back, back)
         residual = gradient - coef / costs  # residual of (36)
         residual /= np.abs(target).max() or 1.0
