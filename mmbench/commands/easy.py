@@ -399,7 +399,7 @@ def experiment_of(
     if not knows_target(str(path)):
         data |= {"categorical": "auto", "target": str(target)}
         if target is None or number:
-            options = config_of(content, Path(path.name), overrides).datasets[0]
+            options = config_of(content, Path(path.name), overrides).datasets[0].table
             with converted(str(path), ValueError):
                 table = cast("DenseTable", read_file(path, options, -1))
                 columns = list(table.frame.columns)

@@ -437,7 +437,7 @@ def _check_datasets(config: Config, columns: list[MachineColumn]) -> None:
                 raise ValueError("give the name of a card, or path and target of a file")
             if not re.fullmatch(NAME_PATTERN, name):
                 raise ValueError(f"{name!r} cannot be a name in tables; add a 'name'")
-            if entry.groups is not None and dividing:
+            if entry.table.groups is not None and dividing:
                 raise Fault(f"{min(dividing)} would divide groups; remove one of them", "groups")
             if entry.source is not None and name in known:
                 raise ValueError(f"{name!r} is the name of a card; give the file another 'name'")

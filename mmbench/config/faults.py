@@ -19,6 +19,7 @@ from mmbench.config.model import (
     Protocol,
     QueueJobs,
     Select,
+    keys_of,
 )
 from mmbench.datasets.partitions import RULES
 from mmbench.errors import UserError, did_you_mean
@@ -136,7 +137,7 @@ def _unknown_key(keys: tuple, value: Any, content: Mapping[str, Any]) -> str:
     if keys == ("protocol", key) and key in RULES:
         rule = key if RULES[key] == "none" else f"{{{key}: {given}}}"
         return f"{key!r} is a split rule; write test: {rule}"
-    known = (SECTIONS[keys[0]] if keys[1:] else Config).model_fields
+    known = keys_of(SECTIONS[keys[0]] if keys[1:] else Config)
     if keys[1:] and key in Config.model_fields:
         return f"key {key!r} belongs at the top level of the file, not in {keys[0]}"
     for section in ("protocol", "select", "machines"):

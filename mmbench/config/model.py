@@ -17,11 +17,16 @@ from pydantic import (
     BeforeValidator,
     ConfigDict,
     Field,
+    GetJsonSchemaHandler,
+    ModelWrapValidatorHandler,
     PlainSerializer,
     PlainValidator,
     PrivateAttr,
+    SerializerFunctionWrapHandler,
+    model_serializer,
     model_validator,
 )
+from pydantic.fields import FieldInfo
 
 from mmbench.config.files import MAX_COUNTS, refuse_address
 from mmbench.config.grids import distinct
@@ -75,7 +80,7 @@ class Strict(BaseModel):
     model_config = ConfigDict(extra="forbid", strict=True, frozen=True)
 
 
-class DatasetEntry(FileOptions):
+class DatasetEntry(Strict):
     """A data set of an experiment: the name of a card, or the source of a user's table with the
     keys for reading it.
 
@@ -106,23 +111,47 @@ class DatasetEntry(FileOptions):
     published_as: str | None = None
     published_splits: Positive | None = None
     folds: DataFile | None = None
+    _table: FileOptions = PrivateAttr(default=FileOptions())
 
-    @model_validator(mode="after")
-    def _has_one_source(self) -> Self:
-        stated = [key for key in ("path", *SOURCES) if getattr(self, key) is not None]
+    @property
+    def table(self) -> FileOptions:
+        """Options for reading a user's table. In a YAML file, they are keys of the entry."""
+        return self._table
+
+    @model_validator(mode="wrap")
+    @classmethod
+    def _with_table(cls, content: Any, handler: ModelWrapValidatorHandler[Self]) -> Self:
+        if not isinstance(content, dict):
+            return handler(content)
+        of_table = {key: content[key] for key in content if key in FileOptions.model_fields}
+        entry = handler({key: content[key] for key in content if key not in of_table})
+        entry._table = FileOptions.model_validate(of_table)
+        stated = [key for key in ("path", *SOURCES) if getattr(entry, key) is not None]
         if len(stated) > 1:
             raise ValueError(f"give only one of {' and '.join(stated)}")
-        keys = [key for key, _ in self.pairs()] + ["target"] * (self.target is not None)
+        keys = [key for key, _ in entry.table.pairs()] + ["target"] * (entry.target is not None)
         if keys and not stated:
             raise ValueError(f"{keys[0]} needs a table: add path, openml or sklearn")
         for key in ("target", "folds"):
-            if {TASK, SUITE} & {*stated} and getattr(self, key) is not None:
+            if {TASK, SUITE} & {*stated} and getattr(entry, key) is not None:
                 raise ValueError(f"the task defines {key}; remove {key}, or use openml")
-        if self.openml_suite is not None and self.name is not None:
+        if entry.openml_suite is not None and entry.name is not None:
             raise ValueError("a suite has several data sets; remove name")
-        if self.path is not None and self.target is None and not may_state_target(self.path):
+        if entry.path is not None and entry.target is None and not may_state_target(entry.path):
             raise ValueError("target is missing: set it to the column of the classes")
-        return self
+        return entry
+
+    @model_serializer(mode="wrap")
+    def _beside_table(self, handler: SerializerFunctionWrapHandler) -> dict[str, Any]:
+        return {**self.table.model_dump(exclude_defaults=True), **handler(self)}
+
+    @classmethod
+    def __get_pydantic_json_schema__(cls, core: Any, handler: GetJsonSchemaHandler) -> Any:
+        """Return the JSON Schema with the keys of `FileOptions`; pydantic calls this method."""
+        reference = handler(core)
+        own = handler.resolve_ref_schema(reference)
+        own["properties"] = FileOptions.model_json_schema()["properties"] | own["properties"]
+        return reference
 
     @property
     def source(self) -> str | None:
@@ -142,8 +171,14 @@ class DatasetEntry(FileOptions):
 
     def ref(self, steps: Steps) -> DatasetRef:
         """Return the data set and its preprocessing steps in the form that a job stores."""
-        parts = (self.source, self.target, steps, self.classes, self.pairs(), self.folds)
+        parts = (self.source, self.target, steps, self.classes, self.table.pairs(), self.folds)
         return DatasetRef(self.label, *parts)
+
+
+def keys_of(section: type[BaseModel]) -> dict[str, FieldInfo]:
+    """Return the keys of a section; a data set has the keys of `FileOptions`, too."""
+    of_table = FileOptions.model_fields if section is DatasetEntry else {}
+    return {**of_table, **section.model_fields}
 
 
 def _parse_test(value: Any) -> SplitRule:

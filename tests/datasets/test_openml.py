@@ -301,7 +301,7 @@ def test_an_experiment_runs_the_tasks_of_a_suite_that_fit(
         suite.answers.clear()
     assert "own: 12 jobs, 12 of them stored" in dry_run(own, tmp_path, **places)
     kept = load_config(tmp_path / "own" / "experiment.yaml").datasets
-    assert [(e.openml_task, e.drop) for e in kept] == [(31, ("z",)), (32, ("z",))]
+    assert [(e.openml_task, e.table.drop) for e in kept] == [(31, ("z",)), (32, ("z",))]
     own["datasets"].append({"openml_task": 32})
     with pytest.raises(UserError, match="openml_task_32"):
         mmbench.run(own, results=tmp_path, **places)
