@@ -10,7 +10,6 @@ from dataclasses import replace
 import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
-from scipy.linalg import qr, svd
 
 from mmbench.allowance import time_is_up
 from mmbench.errors import Status
@@ -22,7 +21,7 @@ from mmbench.machines.mmrm.certificate import (
     value_of,
     with_status,
 )
-from mmbench.machines.mmrm.program import LEAST_ROWS, LinearProgram
+from mmbench.machines.mmrm.program import LEAST_ROWS, LinearProgram, principal_directions
 from mmbench.machines.mmrm.vertex import Partition, polished, solve_reference
 from mmbench.solvers.highs_ import solve_lp
 from mmbench.solvers.interior_point import HingeInteriorPoint
@@ -34,11 +33,6 @@ GAP_TOLERANCE = 1e-10
 #: Ridge on the diagonal of the Newton equations, relative to the sum of the row weights in these
 #: equations.
 RIDGE = 1e-12
-
-#: A principal component is used if its standard deviation exceeds LEAST_SPREAD times the largest
-#: standard deviation. If principal components with tiny standard deviations were used, decision
-#: values would have too few correct digits for a certificate.
-LEAST_SPREAD = 1e-8
 
 #: The interior-point method starts at ``lam_i = 1/n_class`` for the class of row i, and is used
 #: only if each penalty is at least LEAST_ROOM times this value.
@@ -89,9 +83,8 @@ def _solved_by_directions(program: LinearProgram, tol: float, solver: str) -> Ce
     """
     # principal components are necessary if two features differ by less than the tolerance of HiGHS
     Z = np.asarray(program.Z)
-    _, spread, directions = svd(qr(Z, mode="r")[0], full_matrices=False)
-    used = spread > LEAST_SPREAD * spread.max(initial=0.0)
-    back = directions[used].T * (np.sqrt(len(Z)) / spread[used])
+    directions, spread = principal_directions(Z)
+    back = directions / spread
     # the coefficient limit applies to the weights of the scaled principal components
     inner = LinearProgram(
         Z @ back, program.y, program.cost, program.limit, weights=program.row_weights

@@ -137,6 +137,11 @@ class MMRM(WeightedClassifier):
     `bound` is lowered by v times the coefficient limit. With the default limit, rounding errors
     lower `bound` by about 1e-10 times the objective value.
 
+    If a pair of classes has no more rows than features, problem (28) has many solutions: weights
+    that differ only orthogonally to the centred rows have the same decision values on all rows.
+    The returned w has the least norm of them. It is a combination of the centred rows, and does
+    not depend on the solver. The features of program (28) are then the principal components.
+
     The program (28) of the linear machine has no coefficient limit. However, `bound` is a lower
     bound only on the objective values of weights w with
     ``sum_k |w_k| sigma_k <= coefficient_limit``, where sigma_k is the standard deviation of feature
@@ -164,8 +169,9 @@ class MMRM(WeightedClassifier):
         single_precision=False,  # float32 is too inaccurate for sums of terms of magnitude 1e6
     )
     version: ClassVar[int] = 6
-    #: 1: the kernel values of more than 3000 rows are computed by NumPy.
-    kernel_versions: ClassVar[Mapping[str, int]] = {"poly": 1, "rbf": 1}
+    #: poly and rbf: the kernel values of more than 3000 rows are computed by NumPy. linear: the w
+    #: of least norm is returned.
+    kernel_versions: ClassVar[Mapping[str, int]] = {"linear": 1, "poly": 1, "rbf": 1}
     sparse_input = translation_invariant = True
     convex_on_any_matrix = True  # the problem is a linear program for any kernel matrix
 
@@ -225,7 +231,8 @@ class MMRM(WeightedClassifier):
             if self.solver in WHOLE_GRAM
             else size.in_parts(size.grams(1), None)
         )
-        return matrix + min(PROGRAM_BYTES, program)
+        wide = self.kernel == "linear" and size.n <= size.d
+        return matrix + min(PROGRAM_BYTES, program) + (size.covariances(4) if wide else 0.0)
 
     def train(self, problem: BinaryProblem, warm: BinaryModel | None = None) -> BinaryModel:
         gram = None if self.kernel == "linear" else _gram(problem)

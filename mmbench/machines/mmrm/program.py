@@ -22,6 +22,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.linalg import qr, svd
 from scipy.linalg.lapack import dpstrf
 
 from mmbench.kernels.matrix import KernelMatrix
@@ -35,6 +36,11 @@ COEFFICIENT_LIMIT = 2.0**20
 #: From LEAST_ROWS rows on, (28) is first solved by an interior-point method. Then, and for sparse
 #: features, the standardised features are a linear operator instead of an array.
 LEAST_ROWS = 200
+
+#: A principal component is used if its standard deviation exceeds LEAST_SPREAD times the largest
+#: standard deviation. If principal components with tiny standard deviations were used, decision
+#: values would have too few correct digits for a certificate.
+LEAST_SPREAD = 1e-8
 
 #: A feature is considered constant if its range is at most ROUNDING times its largest magnitude.
 ROUNDING = 16 * np.finfo(float).eps
@@ -204,6 +210,10 @@ class LinearProgram(Program):
     The linear machine is affine invariant, so that standardisation does not change the classifier.
     `Z`, shape (n_samples, n_features), contains the standardised features as an array or a linear
     operator. `centre` and `spread` are the mean and the standard deviation of each feature.
+
+    Without more rows than features, many w have the same decision values on the rows. The w of
+    least norm is a combination of the centred rows; their principal components, of which `basis`
+    has the directions, then replace the features.
     """
 
     nonnegative = False
@@ -217,6 +227,12 @@ class LinearProgram(Program):
         weights: NDArray | None = None,
     ) -> None:
         weights = np.ones(len(y)) if weights is None else weights
+        self.basis: NDArray | None = None
+        if X.shape[0] <= X.shape[1]:
+            self.origin = moments(X)[0]
+            rows = MappedRows(X, self.origin)[:]
+            self.basis, _ = principal_directions(rows)
+            X = rows @ self.basis
         self.centre, self.spread = moments(X)
         ends = [X.min(axis=0), X.max(axis=0)]
         dense = isinstance(X, np.ndarray)
@@ -248,7 +264,27 @@ class LinearProgram(Program):
     def weights(self, u: NDArray, b: float) -> tuple[NDArray, float]:
         """Return the weights w and the intercept b for the original features."""
         w = u / self.scale
-        return w, b - float(w @ self.centre)
+        b -= float(w @ self.centre)
+        if self.basis is None:
+            return w, b
+        w = self.basis @ w
+        return w, b - float(w @ self.origin)
+
+
+def principal_directions(rows: NDArray) -> tuple[NDArray, NDArray]:
+    """Return the directions of the principal components of centred rows, shape (d, k), and the
+    standard deviations of the components.
+    """
+    basis: NDArray | None = None
+    if len(rows) < rows.shape[1]:
+        basis, triangle = qr(rows.T, mode="economic")
+        triangle = triangle.T
+    else:
+        [triangle] = qr(rows, mode="r")
+    _, spread, directions = svd(triangle, full_matrices=False)
+    used = spread > LEAST_SPREAD * spread.max(initial=0.0)
+    directions, spread = directions[used].T, spread[used] / np.sqrt(len(rows))
+    return directions if basis is None else basis @ directions, spread
 
 
 def without_repeats(X: NDArray, y: NDArray, cost: NDArray) -> NDArray:

@@ -8,6 +8,7 @@ from helpers.examples import examples
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.optimize import linprog
+from scipy.sparse import csr_array
 from sklearn.datasets import load_breast_cancer, load_iris, load_wine
 from sklearn.preprocessing import MinMaxScaler
 
@@ -166,6 +167,21 @@ def test_the_value_is_at_least_2_where_C_is_at_least_the_threshold(seed, factor,
     fit = MMRM(C_factor=factor, kernel=kernel, gamma=0.3).fit(X, y).fits_[0]
     assert fit.objective >= 2 - 1e-6
     assert fit.status in (Status.OPTIMAL, Status.INACCURATE, Status.TRIVIAL)
+
+
+@pytest.mark.parametrize("make", [np.asarray, csr_array])
+@pytest.mark.parametrize("solver", ["auto", "reference", "highs_ipm", "clarabel"])
+@pytest.mark.parametrize(("n", "d"), [(20, 20), (20, 60), (210, 300)])
+def test_with_few_rows_the_w_of_least_norm_is_returned(n, d, solver, make):
+    X, y = clouds(n_x=n // 2, n_y=n // 2, d=d, shift=0.2)
+    X += np.linspace(-3, 3, d)
+    machine = MMRM(kernel="linear", solver=solver).fit(make(X), y)
+    # the rows are affinely independent: all margins are 1, and the value is 2
+    least = np.linalg.pinv(X - X.mean(axis=0), rcond=1e-10) @ y
+    assert machine.fits_[0].status is Status.OPTIMAL
+    assert machine.fits_[0].objective == pytest.approx(2, rel=1e-6)
+    np.testing.assert_allclose(machine.coef_[0], least, atol=1e-5 * np.abs(least).max())
+    np.testing.assert_allclose(machine.decision_function(make(X)), y, atol=1e-6)
 
 
 def test_programs_23_and_24_have_the_same_direction():
