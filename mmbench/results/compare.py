@@ -54,11 +54,11 @@ NEAR_TIES = 0.1
 OTHER_SHARE = 0.05
 #: Beginnings of the names of metrics that are not compared: times, numbers that are computed from
 #: times, and others. Times may cause a warning.
-TIMES = ("seconds_", "exponent_of_seconds_", "ratio_")
+TIMES = ("seconds_", "ms_", "exponent_of_seconds_", "ratio_")
 PASSED_OVER = (*TIMES, SELECTED, "n_", "median_gap", "gap_tolerance")
 #: Maximum change, by another BLAS, of the number of gaps above the tolerance.
 MORE_GAPS = 2
-CERTIFICATES = ("worst_gap", "worst_violation")
+CERTIFICATES = ("worst_gap", "worst_violation", "excess_median", "excess_max")
 #: Maximum factor by which a certificate may grow, and maximum certificate that is always allowed.
 #: For gaps, the gap tolerance replaces a smaller `NOISE`: rounding changes the last iteration.
 CERTIFICATE_FACTOR, NOISE = 10.0, 1e-6
