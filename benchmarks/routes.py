@@ -4,7 +4,6 @@
         [--repeats 3]
 
 inverse   Sigma-SVM, RBF: the kernel by an inverse, beside a decomposition of the Gram matrix
-lanczos   20 components of kernel PCA by Lanczos steps, beside a decomposition of the Gram matrix
 low rank  MMRM on two overlapping classes in the plane: a factor of the Gram matrix, beside the
           whole matrix
 ridge path  KLDA, eight values of eta: factors in float32 and conjugate gradients, beside a factor
@@ -12,7 +11,7 @@ ridge path  KLDA, eight values of eta: factors in float32 and conjugate gradient
 
 Rows are generated. One thread. The two methods alternate, and the least CPU time of the repeats
 counts; the ratio has a range, from the least to the largest ratio of the same repeat. The
-difference is relative, of objectives or of variances.
+difference is relative.
 """
 
 import argparse
@@ -25,7 +24,7 @@ import numpy as np
 from threadpoolctl import threadpool_limits
 
 from mmbench.kernels import Kernel
-from mmbench.machines import KLDA, MMRM, SigmaSVM, kernel_pca, sigma_svm
+from mmbench.machines import KLDA, MMRM, SigmaSVM, sigma_svm
 from mmbench.machines.base.problem import BinaryProblem
 from mmbench.machines.mmrm import program
 from mmbench.solvers import ridge
@@ -53,19 +52,6 @@ def inverse(n, general):
             return SigmaSVM(D=0.5, C=10.0, tol=1e-3).train(problem).fit.objective
 
     return train
-
-
-def lanczos(n, general):
-    """Return a function that decomposes a Gram matrix and returns the variances."""
-    X, y = classes(n, 20, 0.5)
-    problem = BinaryProblem(X, y, Kernel("rbf", 0.05))
-    _ = problem.gram
-
-    def decompose():
-        with patch.object(kernel_pca, "LANCZOS_ROWS", np.inf if general else 0):
-            return kernel_pca.spectrum(problem, 20).variances
-
-    return decompose
 
 
 def low_rank(n, general):
@@ -110,7 +96,7 @@ def main():
     with options.out.open("w", newline="") as file, threadpool_limits(1):
         table = csv.DictWriter(file, FIELDS, lineterminator="\n")
         table.writeheader()
-        for make in (inverse, lanczos, low_rank, ridge_path):
+        for make in (inverse, low_rank, ridge_path):
             make(120, False)()  # compiles
             for n in options.rows:
                 pairs = [

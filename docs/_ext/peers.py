@@ -223,7 +223,6 @@ def routes() -> Rows:
     """Yield the table that compares special with general methods, from ``routes.csv``."""
     texts = {
         "inverse": ["Σ-SVM, RBF kernel", "a decomposition of the Gram matrix"],
-        "lanczos": ["20 components of kernel PCA", "a decomposition of the Gram matrix"],
         "low rank": ["MMRM, overlapping classes in the plane", "the whole Gram matrix"],
         "ridge path": ["KLDA, eight values of η", "a factor in float64 for each η"],
     }

@@ -36,11 +36,6 @@ ROWS_PER_FEATURE = 2
 #: requested eigenvectors.
 PARTIAL_SHARE = 0.25
 
-#: The Lanczos method is used for at least LANCZOS_ROWS rows, if at most the fraction LANCZOS_SHARE
-#: of all components is requested: 7 times as fast as LAPACK for 20 components of 2000 rows
-#: (`benchmarks/routes.py`).
-LANCZOS_ROWS, LANCZOS_SHARE = 2000, 0.04
-
 
 @dataclass(frozen=True)
 class Spectrum:
@@ -194,45 +189,11 @@ def _eigh(matrix: NDArray, n_components: int | None = None) -> tuple[NDArray, ND
         raise ValueError("the scatter of the training rows is not finite; scale the data")
     n = len(matrix)
     few = n_components if n_components is not None and n_components <= PARTIAL_SHARE * n else n
-    lanczos = n >= LANCZOS_ROWS and few <= LANCZOS_SHARE * n
-    found = _eigh_lanczos(matrix, few) if lanczos else None
-    values, vectors = found or _eigh_lapack(matrix, few)
-    kept = np.flatnonzero(values > NO_VARIANCE * max(values[-1], 0.0))[::-1]
-    return values[kept], vectors[:, kept]
-
-
-def _eigh_lapack(matrix: NDArray, few: int) -> tuple[NDArray, NDArray]:
-    """Return the `few` largest eigenvalues in ascending order, and their eigenvectors."""
-    n = len(matrix)
     check_time((4.0 if few == n else 4 / 3) * n**3)
     wanted = [n - few, n - 1] if few < n else None
     values, vectors = eigh(matrix, driver="evr", subset_by_index=wanted, check_finite=False)
     if len(values) < few:  # the driver evr may miss some of several equal eigenvalues
         values, vectors = eigh(matrix, driver="evd", check_finite=False)
         values, vectors = values[-few:], vectors[:, -few:]
-    return values, vectors
-
-
-def _eigh_lanczos(matrix: NDArray, few: int) -> tuple[NDArray, NDArray] | None:
-    """Compute the same eigenvalues and eigenvectors as `_eigh_lapack` by the Lanczos method.
-
-    Return None if the Lanczos method does not converge, for example because many eigenvalues are
-    equal.
-    """
-    from scipy.linalg.blas import dsymv
-    from scipy.sparse.linalg import ArpackError, LinearOperator, eigsh
-
-    n = len(matrix)
-    # dsymv reads only one triangle of a column-major matrix, which saves time, since the memory
-    # bandwidth limits the speed of products
-    triangle = matrix.T
-    products = LinearOperator((n, n), lambda v: dsymv(1.0, triangle, v, lower=1), dtype=np.float64)
-    # a fixed start vector makes the results of `eigsh` reproducible. With this `maxiter`, the
-    # Lanczos method takes at most as long as `_eigh_lapack`
-    start = np.random.default_rng(0).uniform(-1.0, 1.0, n)
-    try:
-        values, vectors = eigsh(products, few, which="LA", v0=start, maxiter=n // (2 * few))
-    except ArpackError:
-        return None
-    order = np.argsort(values)
-    return values[order], vectors[:, order]
+    kept = np.flatnonzero(values > NO_VARIANCE * max(values[-1], 0.0))[::-1]
+    return values[kept], vectors[:, kept]

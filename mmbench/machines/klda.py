@@ -15,7 +15,7 @@ multiple of this w, and both use one solver.
     Fit.route              condition                             cost per eta: n rows, d features
     Cholesky in features   linear or poly of degree 1, two rows  d^3 + n d
                            per feature
-    Cholesky               otherwise                             n^3 / 3, less from 900 rows on
+    Cholesky               otherwise                             n^3 / 3, less from 2000 rows on
                                                                  (`mmbench.solvers.ridge`)
     printed system         solver="reference"                    n^3
     equal means            the class means are equal: w = 0

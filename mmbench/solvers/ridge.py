@@ -4,9 +4,7 @@ K = F F' is a Gram matrix of n rows with d features.
 
     function                   when                                        cost per C
     solve_path                 Cholesky factor of G + I/C                  n^3 / 3
-    solve_path                 n >= SINGLE_ROWS, small C: one Krylov       at most n / 50 products
-                               space for all of them                       with G for a next C
-    solve_path                 n >= SINGLE_ROWS, large C: factors in       n^3 / 3 in float32
+    solve_path                 n >= SINGLE_ROWS, G = K: factors in         n^3 / 3 in float32
                                float32 and conjugate gradients             and products with G
     solve_path                 G = K K', 1/C below its rounding errors:    n^2
                                eigenvectors of K
@@ -20,7 +18,6 @@ ones) and R = diag(r), the system is ``[[RGR + I/C, r], [r', 0]] [a; b] = [Ry; 0
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -29,14 +26,12 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.linalg import (
     LinAlgError,
-    blas,
     cho_factor,
     cho_solve,
     eigh,
     lapack,
     lstsq,
     qr,
-    solveh_banded,
 )
 from scipy.sparse.linalg import LinearOperator, cg
 
@@ -53,22 +48,16 @@ RESIDUAL, MOST_PRODUCTS = 1e-10, 5000
 #: Largest relative residual of `solve_path` by products with the Gram matrix, in units of `tol`.
 RESIDUAL_FACTOR = 1e-4
 
-#: With at least SINGLE_ROWS rows, the systems with a Gram matrix are solved by products with it:
-#: for small C in one Krylov space, and for the others by conjugate gradients whose preconditioner
-#: is a Cholesky factor in float32 for the largest remaining C (`benchmarks/routes.py`, "ridge
-#: path", compares them with a factor in float64 for each C).
-SINGLE_ROWS = 900
+#: With at least SINGLE_ROWS rows, systems are solved by conjugate gradients whose preconditioner is
+#: a Cholesky factor in float32 for the largest remaining C (`benchmarks/routes.py`, "ridge path",
+#: compares it with a factor in float64 for each C, which takes less time for fewer rows).
+SINGLE_ROWS = 2000
 
 #: Conjugate gradients end if the norm of the preconditioned residual is at most SHARE of the
 #: residual that is asked for, times the first one. The ``n / ROWS_PER_STEP`` steps that are tried
 #: for each C take about as long as a factor of its own. After FIRST_STEPS steps, the remaining
 #: number of steps is extrapolated.
 SHARE, ROWS_PER_STEP, FIRST_STEPS = 0.1, 150, 6
-
-#: A Krylov space grows for the next larger C by ``n / ROWS_PER_PRODUCT`` products at most, which
-#: take about as long as a factor in float32 and the conjugate gradients with it. After a quarter of
-#: them, their number is extrapolated. The space has at most MOST_DIRECTIONS directions.
-ROWS_PER_PRODUCT, MOST_DIRECTIONS = 50, 400
 
 
 @dataclass(frozen=True)
@@ -322,83 +311,27 @@ def _by_dual(gram: NDArray, y: NDArray, C: float, border: NDArray) -> tuple[NDAr
 def _by_products_with_gram(
     gram: NDArray, y: NDArray, costs: Sequence[float], border: NDArray, residual: float
 ) -> Solutions:
-    """Return the solutions for all C from a Krylov space and few Cholesky factors in float32.
+    """Return the solutions for all C from few Cholesky factors in float32.
 
     A factor for one C is the preconditioner for each smaller C whose conjugate gradients converge.
     If they don't converge for the C of the factor, this C is solved by `_by_dual`.
     """
-    ridges = 1 / np.array(costs)
+    n, ridges, size = len(y), 1 / np.array(costs), border @ border
     least = np.finfo(np.float32).eps * float(np.trace(gram))
-
-    def biases(a: NDArray, own: NDArray) -> tuple[NDArray, NDArray]:
-        """Return the biases for the ridges `own`, and whether the residuals are small."""
-        errors = y[:, None] - gram @ a
-        b = border @ errors / (border @ border)
-        errors -= np.outer(border, b) + own * a
-        target = y - border * (border @ y / (border @ border))
-        return b, np.linalg.norm(errors, axis=0) <= residual * np.linalg.norm(target)
-
-    a, found = _by_lanczos(gram, y, ridges, border, residual / 2)
-    b, accurate = biases(a, ridges)
+    allowed = residual * np.linalg.norm(y - border * (border @ y / size))
+    a, b = np.zeros((n, len(costs))), np.zeros(len(costs))
     left = np.argsort(ridges, kind="stable")
-    left = left[~(found & accurate)[left]]
     while len(left):
         ridge, own = max(ridges[left[0]], least), ridges[left]
-        a[:, left], found = _conjugate_gradients(gram, y, own, border, ridge, SHARE * residual)
-        b[left], accurate = biases(a[:, left], own)
-        solved = found & accurate
-        for k in left[~solved & (ridges[left] <= ridge)]:
+        found, solved = _conjugate_gradients(gram, y, own, border, ridge, SHARE * residual)
+        errors = y[:, None] - gram @ found
+        a[:, left], b[left] = found, border @ errors / size
+        errors -= np.outer(border, b[left]) + own * found
+        solved &= np.linalg.norm(errors, axis=0) <= allowed
+        for k in left[~solved & (own <= ridge)]:
             a[:, k], b[k] = _by_dual(gram, y, costs[k], border)
-        left = left[~solved & (ridges[left] > ridge)]
+        left = left[~solved & (own > ridge)]
     return Solutions(a, a, b)
-
-
-def _by_lanczos(
-    gram: NDArray, y: NDArray, ridges: NDArray, border: NDArray, error: float
-) -> tuple[NDArray, NDArray]:
-    """Solve the systems of `_conjugate_gradients` for the largest ridges in one Krylov space.
-
-    Returns the solutions a, and whether each of them has a relative residual of at most `error`. In
-    the orthonormal basis of Lanczos, ``H G H`` is a tridiagonal matrix T, and the residual for the
-    ridge R is the last entry of ``(T + R I)^-1 e_1`` times the next entry beside the diagonal.
-    """
-    n, most = len(y), min(len(y), MOST_DIRECTIONS)
-    a, solved = np.zeros((n, len(ridges))), np.zeros(len(ridges), dtype=bool)
-    basis, bands, unit = np.empty((most + 1, n)), np.zeros((2, most + 1)), np.eye(1, most)[0]
-    root = border / np.linalg.norm(border)
-    basis[0] = y - root * (root @ y)
-    length = float(np.linalg.norm(basis[0]))
-    basis[0] /= length
-    left, since, patience = np.argsort(-ridges).tolist(), 0, n / ROWS_PER_PRODUCT
-    # a product with one half of the symmetric matrix takes half the time
-    half, scale = np.asfortranarray(gram.T, dtype=float), float(np.trace(gram)) / n or 1.0
-    for size in range(1, most + 1):
-        check_time(float(n) ** 2)
-        known, ahead = basis[:size], blas.dsymv(1 / scale, half, basis[size - 1], lower=1)
-        ahead -= root * (root @ ahead)
-        bands[1, size - 1] = known[-1] @ ahead
-        for _ in range(2):  # the second pass removes rounding errors of the first
-            ahead -= (known @ ahead) @ known
-        beside = bands[0, size] = np.linalg.norm(ahead)
-        while left and size > 1:  # LAPACK refuses a matrix of order 1 here
-            ridge = ridges[left[0]]
-            shifted = bands[:, :size] + np.array([[0.0], [ridge / scale]])
-            try:
-                share = solveh_banded(shifted, unit[:size], check_finite=False)
-            except LinAlgError:  # the ridge is below rounding errors
-                return a, solved
-            now = beside * abs(share[-1])
-            if not now <= error:
-                break
-            a[:, left[0]], since = length / scale * (share @ known), size
-            solved[left.pop(0)] = True
-        tried = size - since
-        if not left or tried >= patience:
-            break
-        if tried >= patience / 4 and size * math.log(error) < (since + patience) * math.log(now):
-            break
-        basis[size] = ahead / (beside or 1.0)
-    return a, solved
 
 
 def _conjugate_gradients(
