@@ -475,27 +475,16 @@ class KernelMatrix:
             self._store.values[room, columns] = values[: len(room)]
 
     def product(self, u: NDArray) -> NDArray:
-        """Return the product ``K u`` in float64, shape (n_samples,).
-
-        Since kernels are symmetric, the kernel value of two rows with non-zero coefficients is
-        computed only once.
-        """
-        support, rest, out = np.flatnonzero(u), np.flatnonzero(u == 0), np.zeros(len(u))
-        coefficients = u[support]
+        """Return the product ``K u`` in float64, shape (n_samples,)."""
+        support, out, place = np.flatnonzero(u), np.zeros(len(u)), np.full(len(u), -1)
+        place[support] = np.arange(len(support))
         expansion = KernelRows(self._kernel, self._X[support], self._rows.centre)
-        for start in range(0, len(support), BLOCK_ROWS):
-            here, later = slice(start, start + BLOCK_ROWS), slice(start, None)
-            some, others, weights = support[here], support[later], coefficients[later]
-            for _, columns, values in self._blocks(expansion.take(here), expansion.take(later)):
-                self._set_diagonal(values, np.arange(len(some)), columns.start)
-                out[some] += values @ weights[columns]
-                first = max(len(some) - columns.start, 0)  # skip the columns of the diagonal block
-                out[others[columns][first:]] += coefficients[here] @ values[:, first:]
-        for start in range(0, len(rest) if len(support) else 0, BLOCK_ROWS):
-            some = rest[start : start + BLOCK_ROWS]
-            rows = KernelRows(self._kernel, self._X[some], self._rows.centre)
+        for start in range(0, len(u) if len(support) else 0, BLOCK_ROWS):
+            own = slice(start, start + BLOCK_ROWS)
+            rows = KernelRows(self._kernel, self._X[own], self._rows.centre)
             for _, columns, values in self._blocks(rows, expansion):
-                out[some] += values @ coefficients[columns]
+                self._set_diagonal(values, place[own], columns.start)
+                out[own] += values @ u[support[columns]]
         return out
 
     def _blocks(

@@ -70,19 +70,6 @@ def test_a_larger_part_takes_no_fresh_memory(X):
     assert np.shares_memory(matrix.part(np.arange(10)), matrix.part(np.arange(20)))
 
 
-def test_a_value_between_two_rows_of_the_expansion_is_computed_once(X, monkeypatch):
-    sizes, values = [], KernelRows.values
-
-    def counted(self, other, out=None):
-        found = values(self, other, out)
-        sizes.append(found.size)
-        return found
-
-    monkeypatch.setattr(KernelRows, "values", counted)
-    KernelMatrix(KERNELS[2], X).product(np.ones(300))
-    assert sum(sizes) == 256 * 300 + 44 * 44  # blocks of 256 rows
-
-
 def test_little_memory_leaves_blocks_of_many_rows(X, monkeypatch):
     """A product with few rows takes ten times as long a value."""
     heights, values = [], KernelRows.values

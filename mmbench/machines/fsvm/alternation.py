@@ -43,16 +43,12 @@ def gradient_steps(M: NDArray, W: NDArray, s: NDArray, max_steps: int = MAX_STEP
     increase. In the paper, step sizes are not halved, and the gradient steps may diverge.
     """
     M, W = np.asfortranarray(M), np.asfortranarray(W)
-    # A gradient step adds a positive semidefinite matrix to M, and subtracts the step size times S.
-    # The step sizes sum to at most t = FIRST_STEP / (1 - STEP_FACTOR). If all eigenvalues of ``M -
-    # t S`` exceed FLOOR, `above_floor` is never needed.
-    far = _is_above_floor(M - np.diag(FIRST_STEP / (1 - STEP_FACTOR) * s))
     step, (value, image) = FIRST_STEP, _value_and_image(M, W, s)
     for _ in range(max_steps):
         while step > SHORTEST_STEP:
             moved = blas.dsyrk(0.5 * step, image, beta=1.0, c=M, lower=1)
             np.einsum("ii->i", moved)[:] -= step * s
-            moved = moved if far else above_floor(moved)
+            moved = above_floor(moved)
             lower, turned = _value_and_image(moved, W, s)
             if lower <= value:
                 break
@@ -82,16 +78,12 @@ def above_floor(M: NDArray) -> NDArray:
 
     Only the lower triangle of M is read.
     """
-    if _is_above_floor(M):
+    shifted = np.array(M, order="F")
+    np.einsum("ii->i", shifted)[:] -= FLOOR
+    if lapack.dpotrf(shifted, lower=1, clean=0, overwrite_a=1)[1] == 0:
         return M
     values, vectors = np.linalg.eigh(M)
     return (vectors * np.maximum(values, FLOOR)) @ vectors.T
-
-
-def _is_above_floor(M: NDArray) -> bool:
-    shifted = np.array(M, order="F")
-    np.einsum("ii->i", shifted)[:] -= FLOOR
-    return lapack.dpotrf(shifted, lower=1, clean=0, overwrite_a=1)[1] == 0
 
 
 def closed_form_root(W: NDArray, s: NDArray, eps: float) -> NDArray:
