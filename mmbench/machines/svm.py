@@ -101,17 +101,13 @@ WHOLE_GRAM = ("reference", "libsvm", "sklearn", "highs_ipm", "clarabel", "ecos")
 #: warm start of the next solver. SMO takes longer from a start far from the optimum than from zero.
 MOST_START_GAP = 0.1
 
-#: If a solution in the feature space violates a KKT condition although its duality gap is within
-#: the tolerance, SMO is also tried for problems of at most FEW_GRAM_ROWS rows.
-FEW_GRAM_ROWS = 100
-
 #: Tolerance of the relative duality gap, in units of `tol`. The factor is large, since `tol` bounds
 #: the KKT violation of each row, whereas the duality gap contains the violations of all rows.
 GAP_TOLERANCE_FACTOR = 100
 
-#: For at most FEW_ROWS rows, the tolerance is multiplied by FEW_ROWS_FACTOR: an estimator check of
-#: scikit-learn requires decision values with integer row weights and with repeated rows to agree to
-#: 1e-7.
+#: For at most FEW_ROWS rows, the tolerance is multiplied by FEW_ROWS_FACTOR, and SMO continues each
+#: solution in the feature space that violates a KKT condition: an estimator check of scikit-learn
+#: requires decision values with integer row weights and with repeated rows to agree to 1e-7.
 FEW_ROWS, FEW_ROWS_FACTOR = 100, 0.01
 
 #: With at least MANY_CLASSES classes and at most MOST_PAIR_ROWS rows per pair, one compiled call
@@ -390,7 +386,7 @@ def solve_dual(
             found = solve_in_features(first, y, C, tol, gap_tolerance, B, u)
             # with many rows, a duality gap within its tolerance is enough: KKT violations are then
             # due to rounding errors
-            enough = len(y) > FEW_GRAM_ROWS and found.gap <= gap_tolerance
+            enough = len(y) > FEW_ROWS and found.gap <= gap_tolerance
         else:
             found = solve_to_gap(first, tol, gap_tolerance, start)
             enough = not _may_be_in_features(problem, solver)

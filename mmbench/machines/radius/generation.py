@@ -46,11 +46,10 @@ FEWEST_ROWS, LISTED_MARGIN = 200, 1.1
 #: margin are known long before.
 STEPS_PER_ROW = 200
 
-#: If R-SVM+ omits rows, the tolerance of a restricted problem is ROUND_TOLERANCE_FACTOR times the
-#: last gap. Inactive pairs, and rows with margins of at least LISTED_MARGIN, are removed if the gap
-#: is at most REMOVAL_FACTOR times the gap at the last removal: removal in each round would take
-#: many rounds if all pairs of rows have the same distance.
-ROUND_TOLERANCE_FACTOR, REMOVAL_FACTOR = 0.01, 0.5
+#: If R-SVM+ omits rows, inactive pairs, and rows with margins of at least LISTED_MARGIN, are
+#: removed if the gap is at most REMOVAL_FACTOR times the gap at the last removal: removal in each
+#: round would take many rounds if all pairs of rows have the same distance.
+REMOVAL_FACTOR = 0.5
 
 #: If the interior-point method ends with a relative gap above STALLED_GAP, Clarabel is used. The
 #: interior-point method may take short steps if one class is rare and overlaps the other class.
@@ -74,12 +73,12 @@ def solve_generating(
     n, k = problem.rows.shape
     by_rows = FEWEST_ROWS <= n <= k and not problem.simplex
     listed = start or _first_listed(problem, by_rows)
-    iterations, rounds, accuracy, least = 0, 0, ROUND_TOLERANCE_FACTOR if by_rows else tol, 1.0
+    iterations, rounds, least = 0, 0, 1.0
     while rounds < max_rounds:
         rounds += 1
         most = max(FIRST_PAIRS, len(listed.pairs)) if by_rows else PAIRS_PER_ROUND
         try:
-            found, far = _solve_restricted(problem, listed, accuracy, cone, most)
+            found, far = _solve_restricted(problem, listed, tol, cone, most)
         except NoTimeLeft:
             if rounds == 1:
                 raise
@@ -90,15 +89,10 @@ def solve_generating(
         violated = np.setdiff1d(np.flatnonzero(margins < 1.0), listed.rows)
         pairs, rows = _joined(listed.pairs, far), np.union1d(listed.rows, violated)
         complete = len(pairs) == len(listed.pairs) and not (len(violated) or len(more))
-        if (
-            found.gap <= tol
-            or (complete and accuracy <= tol)
-            or time_is_up(rounds=rounds, gap=found.gap)
-        ):
+        if found.gap <= tol or complete or time_is_up(rounds=rounds, gap=found.gap):
             break
         if by_rows:
             near = margins < LISTED_MARGIN
-            accuracy = tol if complete else max(tol, ROUND_TOLERANCE_FACTOR * found.gap)
             if found.gap <= REMOVAL_FACTOR * least and np.ptp(problem.y[near]) > 0:
                 pairs, rows = _joined(found.active.pairs, far), np.flatnonzero(near)
                 least = found.gap

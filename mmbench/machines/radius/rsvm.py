@@ -257,6 +257,8 @@ class RSVMPlus(PairwiseRadiusMachine):
     """
 
     version: ClassVar[int] = 5
+    #: 1: every restricted problem is solved to the final tolerance.
+    kernel_versions: ClassVar[Mapping[str, int]] = {"rbf": 1, "poly": 1}
     simplex = False
 
 
