@@ -398,7 +398,6 @@ class KernelMatrix:
 
     def _set_type(self, dtype: type) -> None:
         self._rows = KernelRows(self._kernel, self._X, dtype=dtype)
-        self._memory: NDArray = np.empty(0, dtype)
         most = STORED_SHARE * self._cache_bytes / (self.dtype.itemsize * len(self))
         self._store = _RowStore(len(self), int(min(most, len(self))), dtype)
 
@@ -428,18 +427,9 @@ class KernelMatrix:
         return self._kernel.apply(row_squares(self._X)[None, :])[0]
 
     def part(self, rows: NDArray) -> NDArray:
-        """Return the submatrix of some rows, shape (len(rows), len(rows)).
-
-        The next call of `part` overwrites the returned array. Allocating a new array would take as
-        long as computing the kernel values.
-        """
-        n, some = len(rows), self._rows.take(rows)
-        if len(self._memory) < n**2:
-            # free the memory of the old array before the new array is allocated, and reserve memory
-            # for larger submatrices in later calls
-            self._memory = np.empty(0, self.dtype)
-            self._memory = np.empty(max(n, min(2 * n, self.most_part_rows)) ** 2, self.dtype)
-        return some.values(some, self._memory[: n**2].reshape(n, n))
+        """Return the submatrix of some rows, shape (len(rows), len(rows))."""
+        some = self._rows.take(rows)
+        return some.values(some)
 
     def block(self, rows: NDArray, columns: NDArray) -> NDArray:
         """Return a submatrix in float64, shape (len(rows), len(columns))."""

@@ -97,10 +97,6 @@ MOST_FEATURES = 5000
 #: Solvers that store the whole Gram matrix; other solvers can compute it in blocks.
 WHOLE_GRAM = ("reference", "libsvm", "sklearn", "highs_ipm", "clarabel", "ecos")
 
-#: If coordinate descent ends with a relative gap of at most MOST_START_GAP, its solution is the
-#: warm start of the next solver. SMO takes longer from a start far from the optimum than from zero.
-MOST_START_GAP = 0.1
-
 #: Tolerance of the relative duality gap, in units of `tol`. The factor is large, since `tol` bounds
 #: the KKT violation of each row, whereas the duality gap contains the violations of all rows.
 GAP_TOLERANCE_FACTOR = 100
@@ -380,7 +376,7 @@ def solve_dual(
             if found.status is Status.OPTIMAL or time_is_up():
                 return found
             first = replace(dual, gram=_rows(problem) if inside else problem.matrix(cache_size))
-            start = found if found.gap <= MOST_START_GAP else start
+            start = found
         if inside:
             u = start.u if isinstance(start, PiecewiseSolution) else start
             found = solve_in_features(first, y, C, tol, gap_tolerance, B, u)

@@ -65,11 +65,6 @@ def test_rows_asked_for_together_do_not_drive_one_another_out(X):
     assert (matrix._store.find(rows) >= 0).sum() == 50
 
 
-def test_a_larger_part_takes_no_fresh_memory(X):
-    matrix = KernelMatrix(KERNELS[2], X)
-    assert np.shares_memory(matrix.part(np.arange(10)), matrix.part(np.arange(20)))
-
-
 def test_little_memory_leaves_blocks_of_many_rows(X, monkeypatch):
     """A product with few rows takes ten times as long a value."""
     heights, values = [], KernelRows.values
