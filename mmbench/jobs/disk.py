@@ -73,7 +73,7 @@ def write_folder(folder: Path, files: Mapping[str, bytes]) -> None:
         write_output(folder / name, content)
 
 
-def read_regular(path: Path, most: int = TEXT_BYTES) -> bytes:
+def read_regular(path: str | Path, most: int = TEXT_BYTES) -> bytes:
     """Return the content of a regular file.
 
     Raises
@@ -85,15 +85,19 @@ def read_regular(path: Path, most: int = TEXT_BYTES) -> bytes:
         bytes.
     """
     try:
-        if not NOFOLLOW and path.is_symlink():
+        if not NOFOLLOW and os.path.islink(path):
             raise OSError(errno.ELOOP, "")
-        with open(path, "rb", 0, opener=lambda name, _: os.open(name, READ)) as file:
-            status = os.fstat(file.fileno())
+        descriptor = os.open(path, READ)
+        try:
+            status = os.fstat(descriptor)
             if not stat.S_ISREG(status.st_mode):
                 raise OSError(errno.EINVAL, "not a regular file")
             if status.st_size > most:
                 raise OSError(errno.EFBIG, f"{status.st_size} bytes, more than {most}")
-            return file.readall()
+            # one call may return a part; to open a file object takes as long as to read a record
+            return b"".join(iter(lambda: os.read(descriptor, status.st_size + 1), b""))
+        finally:
+            os.close(descriptor)
     except FileNotFoundError:
         raise
     except OSError as error:  # the path may be a folder in place of a file

@@ -2,21 +2,20 @@
 
 from __future__ import annotations
 
-import json
+import marshal
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from functools import cache
-from typing import Any, NotRequired, get_type_hints
+from functools import cache, lru_cache
+from typing import Annotated, Any, Literal, NotRequired, cast, get_type_hints
 
-from pydantic import TypeAdapter, ValidationError
+from pydantic import Field, TypeAdapter
 from typing_extensions import TypedDict
 
-from mmbench.datasets.card import first_fault
 from mmbench.errors import Status
 from mmbench.jobs.clock import timestamp
 from mmbench.jobs.job import Job, field_names
-from mmbench.jobs.seal import BadRecord, unseal
+from mmbench.jobs.seal import BadRecord, check_types, unseal
 
 #: Version of the record format. RECORD_SCHEMA is increased if older code would misread newer
 #: records.
@@ -34,8 +33,9 @@ NEEDED = {
 Content = dict[str, Any]
 
 
-Number = float | None
-Scalar = str | float | bool | None
+#: Types of the parts of a record. A type `float` alone would turn integers into floats.
+Number = float | int | None
+Scalar = str | float | int | bool | None
 Values = dict[str, Scalar | list[Any] | dict[str, Any]]
 
 
@@ -58,8 +58,8 @@ class Record:
     #: Selected parameters, and the scores of the grid points.
     selection: Mapping[str, Any] = field(default_factory=dict)
     #: CPU seconds and wall-clock seconds per stage.
-    cpu_seconds: dict[str, float] = field(default_factory=dict)
-    wall_seconds: dict[str, float] = field(default_factory=dict)
+    cpu_seconds: dict[str, float | int] = field(default_factory=dict)
+    wall_seconds: dict[str, float | int] = field(default_factory=dict)
     #: Seeds of the random choices, by name.
     seeds: dict[str, int] = field(default_factory=dict)
     #: Numbers of training rows, test rows and features, and the hash of the split.
@@ -103,9 +103,9 @@ class Record:
         if None in content.get("metrics", {}).values():  # NaN is stored as null
             why = {"status": Status.FAILED, "reason": "a metric is not a number", "metrics": {}}
             content = {**content, **why}
-        for part, entries in NEEDED.items():
+        for part, entries in NEEDED.items() if content.get("metrics") else ():
             held = content.get(part, {}).keys()
-            if content.get("metrics") and not held >= entries:
+            if not held >= entries:
                 raise BadRecord(f"{part} without {min(entries - held)!r}")
         known = {name: content[name] for name in field_names(cls) if name in content}
         try:
@@ -126,34 +126,51 @@ class Record:
 
 @cache
 def _schema() -> Any:
-    """Return a validator of records; only the entries named in `needed` are required."""
+    """Return a validator that reads records; only the entries named in `needed` are required.
+
+    The parts of a job that all splits share are checked by `_check_job`.
+    """
 
     def part(types: Mapping[str, Any], needed: str = "") -> Any:
         entries = {n: k if n in needed.split() else NotRequired[k] for n, k in types.items()}
-        return TypedDict("Part", entries)  # type: ignore[operator]
+        made = cast(Any, TypedDict)("Part", entries)
+        made.__pydantic_config__ = {"extra": "allow"}
+        return made
 
     def each(names: str, kind: Any) -> dict[str, Any]:
         return dict.fromkeys(names.split(), kind)
 
-    numbers, whole = "objective bound max_violation gap seconds", "iterations n_support"
-    fit = {"status": Status, "pair": tuple[Scalar, Scalar], "route": str, "extra": dict[str, Any]}
-    pair = part({**fit, **each(numbers, Number), **each(whole, int)}, "status pair")
+    status: Any = Literal[tuple(map(str, Status))]
+    at = part(each("repeat fold seed", int))
+    job = part({"split": at, "parent": str | list[str] | None}, "split")
+    fit = {"status": status, **each("objective bound max_violation", Number), "iterations": int}
+    fit |= {"seconds": Number, "n_support": int}
+    fit |= {"pair": Annotated[list[Scalar], Field(min_length=2, max_length=2)], "route": str}
+    pair = part({**fit, "extra": dict[str, Any], "gap": Number}, "status pair")
     scores = {"scores": list[Values], "n_points": int}
     sizes = each("n_train n_train_pair n_test n_features", int)
     worst = each("worst_violation worst_gap gap_tolerance n_support_mean", Number)
     threads = part({"pairs": int, "libraries": dict[str, int]}, "pairs")
     computer = {"cores": int | None, "libraries": dict[str, str], "threads": threads}
     parts = {
+        "job": job,
+        "status": status,
         "metrics": dict[str, Number],
         "reached": Values,
         "selection": part({"params": Values | list[Values], **scores}),
         "split": part({**each("digest origin", str), **sizes}),
-        "fits": part({"n": int, "statuses": dict[Status, int], "routes": dict[str, int], **worst}),
+        "fits": part({"n": int, "statuses": dict[status, int], "routes": dict[str, int], **worst}),
         "per_pair": list[pair],  # type: ignore[valid-type]
         "environment": part({**each("mmbench python platform cpu", str), **computer}),
     }
     needed = "key job status metrics cpu_seconds wall_seconds"
     return TypeAdapter(part({**get_type_hints(Record), **parts}, needed)).validator
+
+
+@lru_cache(maxsize=1000)
+def _check_job(values: bytes) -> None:
+    """Check the types in the part of a job that all splits share."""
+    check_types({"job": marshal.loads(values)}, TypeAdapter(dict[str, Job]).validator)
 
 
 def new_record(job: Job, status: Status, reason: str = "", **content: Any) -> Content:
@@ -189,16 +206,11 @@ def parse(text: bytes, key: str) -> Content:
         If the text is damaged or was edited, if it is the record of another job or format version,
         or if an entry has a wrong type. For a wrong type, the error message names the entry.
     """
-    record = unseal(text, RECORD_SCHEMA)
-    if record.get("key") != key:
-        raise BadRecord(f"holds the record {record.get('key')}")
-    try:
-        if not text.isascii() or (b"\\" in text and b"\\u" in text):
-            # pydantic refuses JSON with bytes that are not Unicode, as in names of files
-            text = json.dumps(record, ensure_ascii=False).encode("utf-8", "replace")
-        _schema().validate_json(text, strict=True)
-    except ValidationError as error:
-        raise BadRecord(first_fault(error)) from None
+    record = unseal(text, RECORD_SCHEMA, _schema())
+    if record["key"] != key:
+        raise BadRecord(f"holds the record {record['key']}")
+    split = {**record["job"]["split"], "repeat": 0, "fold": 0, "seed": 0}
+    _check_job(marshal.dumps({**record["job"], "split": split, "parent": None}, 2))
     return record
 
 

@@ -8,10 +8,12 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from typing import Any
 
-from pydantic_core import from_json
+from pydantic_core import ValidationError, from_json
 
+from mmbench.datasets.card import first_fault
 from mmbench.errors import UserError
 
 #: Integers of 19 digits in a JSON text, after each digit has become 0 and each mark that can stand
@@ -33,7 +35,7 @@ def sealed(content: Mapping[str, Any], indent: int | None = None) -> bytes:
     return text[:end] + _sha256(text).encode() + text[end:]
 
 
-def unseal(text: bytes, schema: int) -> dict[str, Any]:
+def unseal(text: bytes, schema: int, validator: Any = None) -> dict[str, Any]:
     """Return the mapping in a sealed JSON text, without the seal.
 
     Parameters
@@ -41,14 +43,17 @@ def unseal(text: bytes, schema: int) -> dict[str, Any]:
     text : bytes
     schema : int
         The supported value of the mapping's ``schema`` entry.
+    validator : SchemaValidator, optional
+        Validator that returns the mapping in JSON types.
 
     Raises
     ------
     BadRecord
-        If the text is damaged or was edited, or if its ``schema`` entry is not supported.
+        If the text is damaged or was edited, if its ``schema`` entry is not supported, or if an
+        entry has a wrong type. For a wrong type, the error message names the entry.
     """
     try:
-        content = _loads(text)
+        content, checked = _loads(text, validator)
     except (ValueError, RecursionError) as error:
         raise BadRecord("not complete JSON") from error
     seal = content.pop("seal", None) if isinstance(content, dict) else None
@@ -56,7 +61,19 @@ def unseal(text: bytes, schema: int) -> dict[str, Any]:
         raise BadRecord("its content does not match its seal")
     if content.get("schema") != schema:
         raise BadRecord(f"schema {content.get('schema')}, not {schema}")
+    if validator and not checked:
+        check_types(content, validator)
     return content
+
+
+def check_types(content: Any, validator: Any) -> None:
+    """Raise BadRecord with the first entry of a wrong type in a mapping in JSON types."""
+    try:
+        # pydantic refuses names of files that are not Unicode
+        text = json.dumps(content, ensure_ascii=False).encode("utf-8", "replace")
+        validator.validate_json(text, strict=True)
+    except ValidationError as error:
+        raise BadRecord(first_fault(error)) from None
 
 
 def _seals(text: bytes, seal: str, content: dict[str, Any]) -> Iterator[str]:
@@ -66,16 +83,20 @@ def _seals(text: bytes, seal: str, content: dict[str, Any]) -> Iterator[str]:
     yield _sha256(json.dumps(content, sort_keys=True).encode())
 
 
-def _loads(text: bytes) -> Any:
-    """Return the content of a JSON text; pydantic reads it fastest.
+def _loads(text: bytes, validator: Any) -> tuple[Any, bool]:
+    """Return the content of a JSON text, and whether its types have been checked.
 
-    `json` reads integers that may be too long, and names of files that are not Unicode.
+    pydantic reads it fastest, and checks the types meanwhile. `json` reads integers that may be too
+    long, and names of files that are not Unicode.
     """
     # the search for one byte is many times faster than the search for several
     escaped = b"\\" in text and b"\\ud" in text
     if escaped or LONG_INTEGER in text.translate(DIGITS):
-        return json.loads(text, parse_int=_int)
-    return from_json(text)
+        return json.loads(text, parse_int=_int), False
+    if validator:
+        with suppress(ValidationError):
+            return validator.validate_json(text, strict=True), True
+    return from_json(text), False
 
 
 def _sha256(data: bytes) -> str:

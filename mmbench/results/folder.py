@@ -108,7 +108,7 @@ def of_records(
     order = {key: k for k, key in enumerate(key for cell in plan.cells for key in cell.jobs)}
     records = sorted(records, key=lambda record: order.get(record.key, len(order)))
     rows = [split_row(folder.name, plan, record) for record in records]
-    splits = typed("splits", pd.DataFrame(rows))
+    splits = typed("splits", pd.DataFrame(rows, dtype=object))
     foreign = frozenset(r.job.column for r in records if not states_kernel(r.job))
     facts = facts_of(plan, splits, records, foreign)
     found = {record.key: record for record in records}

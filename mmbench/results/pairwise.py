@@ -258,7 +258,7 @@ def counts_of(
     if not np.array_equal(tested, others):
         return {}
     both = len(hits) == 2  # a reference folder has no predictions of single splits
-    apart = (np.mean(a != b) for a, b in zip(*hits, strict=True)) if both else ()
+    apart = (np.count_nonzero(a != b) / len(a) for a, b in zip(*hits, strict=True)) if both else ()
     q = {"q": 100 * fmean(apart)} if both else {}
     return {"rows": ours - theirs, "tested": tested, **q}
 

@@ -13,6 +13,8 @@ import sys
 import zipfile
 from contextlib import nullcontext
 from dataclasses import replace
+from functools import reduce
+from operator import getitem
 
 import numpy as np
 import pytest
@@ -25,6 +27,8 @@ from mmbench.jobs.planned import Plan
 from mmbench.jobs.record import is_done, new_record, plain
 from mmbench.jobs.seal import BadRecord, sealed, unseal
 from mmbench.jobs.store import RecordStore
+
+PAIR = {"status": "optimal", "pair": [0, 1], "objective": 2, "margin": 1}
 
 
 def done(job, errors=1):
@@ -169,6 +173,30 @@ def test_a_record_under_another_name_is_damaged(store, jobs):
     store.path_of(jobs[0].key).rename(store.path_of(jobs[1].key))
     with pytest.raises(BadRecord, match="holds the record"):
         store.read(jobs[1].key)
+
+
+@pytest.mark.parametrize(
+    "path, value",
+    [
+        (("status",), "good"),
+        (("metrics", "errors_count"), "1"),
+        (("per_pair", 0, "pair"), ["a", "b", "c"]),
+        (("job", "machine"), 5),
+        (("job", "params"), {"C": 1}),
+        (("job", "split", "args"), 0.1),
+        (("job", "split", "repeat"), "0"),
+        (("job", "parent"), 1),
+    ],
+)
+def test_an_entry_of_a_wrong_type_is_damage_and_named(store, job, path, value):
+    record = new_record(job, Status.OPTIMAL, metrics={"errors_count": 1}, per_pair=[PAIR])
+    store.write(record)
+    assert store.read(job.key)["per_pair"] == [PAIR]
+    *most, last = path
+    reduce(getitem, most, record)[last] = value
+    store.path_of(job.key).write_bytes(sealed(record))
+    with pytest.raises(BadRecord, match="^" + r"\.".join(map(str, path)) + ".*: .*should"):
+        store.read(job.key)
 
 
 def test_python_objects_are_not_stored(store, job):
