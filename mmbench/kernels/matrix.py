@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator
-from copy import copy
 from typing import Any
 
 import numpy as np
@@ -201,8 +200,8 @@ class KernelRows:
 
     def take(self, rows: NDArray | list[int] | slice) -> KernelRows:
         """Return a selection of the rows as another `KernelRows`."""
-        other = copy(self)
-        other.X = self.X[rows]
+        other = object.__new__(KernelRows)  # a copy takes ten times as long
+        vars(other).update(vars(self), X=self.X[rows])
         return other
 
     def values(self, other: KernelRows, out: NDArray | None = None) -> NDArray:

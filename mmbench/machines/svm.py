@@ -52,6 +52,7 @@ from mmbench.machines.base.parameters import (
     positive,
 )
 from mmbench.machines.base.problem import (
+    LAZY_FEATURES,
     STORED_ROWS,
     UNPROVEN,
     BinaryModel,
@@ -106,11 +107,14 @@ GAP_TOLERANCE_FACTOR = 100
 #: requires decision values with integer row weights and with repeated rows to agree to 1e-7.
 FEW_ROWS, FEW_ROWS_FACTOR = 100, 0.01
 
-#: With at least MANY_CLASSES classes and at most MOST_PAIR_ROWS rows per pair, one compiled call
-#: per class solves all pairs, in 1/7 of the CPU time for 40 rows per pair; with fewer classes,
-#: compiling takes longer. It stores 32 bytes per row of a pair, for at most MOST_ROWS_OF_PAIRS
-#: rows.
-MANY_CLASSES, MOST_PAIR_ROWS, MOST_ROWS_OF_PAIRS = 10, 400, 10**7
+#: With at least MANY_CLASSES classes, one compiled call per class solves all pairs, in 1/7 of the
+#: CPU time for 40 rows per pair; with fewer classes, compiling takes longer. A pair has at most
+#: MOST_PAIR_ROWS rows if its rows of the kernel matrix would be computed at their first use,
+#: otherwise MOST_SHARED_ROWS: the call computes the kernel values within a class only once, and
+#: takes half the CPU time on 2000 rows of USPS. It stores 32 bytes per row of a pair, for at most
+#: MOST_ROWS_OF_PAIRS rows, and at most MOST_VALUES kernel values of a class.
+MANY_CLASSES, MOST_PAIR_ROWS, MOST_SHARED_ROWS = 10, 400, 1500
+MOST_ROWS_OF_PAIRS, MOST_VALUES = 10**7, 10**7
 
 #: For a hard margin, finite values of C are tried in ascending order: HARD_MARGIN_PENALTIES divided
 #: by the largest k(x, x) of the training rows.
@@ -241,11 +245,13 @@ def are_solved_together(machine: WeightedClassifier, plan: PairPlan) -> bool:
     limited = machine.time_limit is not None or one.tol > machine.tol
     named = one.solver in ("auto", "smo") and machine.kernel in ("rbf", "poly")
     watched = getattr(machine, "_skl_callbacks", ())
+    at_first_use = machine.kernel == "rbf" and plan.X.shape[1] <= LAZY_FEATURES
     return (
         (plain and named and not (limited or watched) and isinstance(plan.X, np.ndarray))
         and len(plan.classes) >= MANY_CLASSES
-        and plan.size.n <= MOST_PAIR_ROWS
+        and plan.size.n <= (MOST_PAIR_ROWS if at_first_use else MOST_SHARED_ROWS)
         and len(plan.labels) * (len(plan.classes) - 1) <= MOST_ROWS_OF_PAIRS
+        and len(plan.labels) * plan.size.n / 2 <= MOST_VALUES
         and all(each is one or vars(each) == vars(one) for each in plan.machines)
     )
 

@@ -212,6 +212,15 @@ def test_pairs_that_are_solved_together_are_the_machines_of_the_pairs(kernel, fe
     np.testing.assert_array_equal(given.intercept_, together.intercept_)
 
 
+@pytest.mark.parametrize("machine", [SVM(C=10), RMM(C=10, B_fraction=0.3)], ids=["SVM", "RMM"])
+def test_many_pairs_of_few_rows_are_solved_to_rounding_errors(machine):
+    random = np.random.RandomState(0)
+    y = np.repeat(np.arange(10), 8)
+    machine.fit(random.randn(10, 5)[y] + random.randn(80, 5), y)
+    assert max(fit.gap for fit in machine.fits_) < 1e-10
+    assert machine.n_iter_.mean() < 60
+
+
 def test_dual_is_the_paper_s(tiny):
     """Cost of u: minus alpha between 0 and y C, as (2) says with its sign changed."""
     dual = svm_dual(tiny.gram, tiny.y, 3.0)

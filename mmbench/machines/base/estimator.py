@@ -15,7 +15,7 @@ from copy import copy
 from dataclasses import replace
 from functools import partial
 from importlib.metadata import PackageNotFoundError, metadata
-from itertools import combinations
+from itertools import combinations, pairwise
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
@@ -86,6 +86,10 @@ from mmbench.memory import REFERENCE_GRAMS, TrainingSize, check_free_memory
 #: Largest valid sample weight. Products of weights above LARGEST_WEIGHT may overflow in double
 #: precision.
 LARGEST_WEIGHT = 1e100
+
+#: `predict` computes decision values in blocks of at least DECISION_BYTES bytes. With 100 classes,
+#: this takes half the time of one array for 10,000 rows.
+DECISION_BYTES = 2**22
 
 #: With a linear kernel, an error is raised if the largest magnitude of a feature value is positive
 #: and below LEAST_FEATURE. Products of smaller values underflow in double precision.
@@ -304,13 +308,19 @@ class PairwiseClassifier(Declared, Estimator):
         """
         if self.break_ties and self.decision_function_shape == "ovo":
             raise ValueError("break_ties must be False when decision_function_shape is 'ovo'")
-        decisions = self.pairwise_decision_function(X)
-        if self.break_ties and len(self.classes_) > 2:
-            scores = ovr_scores(decisions, len(self.classes_), break_ties=True)
-            return self.classes_[scores.argmax(axis=1)]
-        counts = votes(decisions, len(self.classes_))
+        check_is_fitted(self)
+        rows, n_classes = self._validated(X, reset=False), len(self.classes_)
         rng = check_random_state(self.random_state) if self.ties == "random" else None
-        return self.classes_[resolve_votes(counts, rng)]
+        # decision values of a block of rows fit in the cache
+        blocks = max(1, 8 * rows.shape[0] * len(self.fits_) // DECISION_BYTES)
+        ends, found = np.linspace(0, rows.shape[0], blocks + 1).astype(int), []
+        for start, end in pairwise(ends.tolist()):
+            decisions = self._finite_decisions(rows if blocks == 1 else rows[start:end])
+            if self.break_ties and n_classes > 2:
+                found.append(ovr_scores(decisions, n_classes, break_ties=True).argmax(axis=1))
+            else:
+                found.append(resolve_votes(votes(decisions, n_classes), rng))
+        return self.classes_[np.concatenate(found)]
 
     def decision_function(self, X: ArrayLike) -> NDArray:
         """Return decision values.
@@ -349,7 +359,9 @@ class PairwiseClassifier(Declared, Estimator):
             vote for the second class of the pair.
         """
         check_is_fitted(self)
-        rows = self._validated(X, reset=False)
+        return self._finite_decisions(self._validated(X, reset=False))
+
+    def _finite_decisions(self, rows: NDArray) -> NDArray:
         with np.errstate(over="ignore", invalid="ignore"):  # infinite values raise ValueError below
             decisions = self._decisions(rows)
         wrong = ~np.isfinite(decisions).all(axis=0)

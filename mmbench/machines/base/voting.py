@@ -4,10 +4,12 @@ A positive decision value of the pair i < j is a vote for class j, as in scikit-
 classes. Arrays over pairs have shape (n_samples, n_pairs), over classes (n_samples, n_classes).
 """
 
+from functools import cache
 from itertools import combinations
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.sparse import csr_array
 
 #: Class index of rows without a label.
 UNLABELLED = -1
@@ -29,9 +31,15 @@ def votes(decisions: NDArray, n_classes: int) -> NDArray:
 
     A decision value of zero is a vote for the second class of the pair.
     """
-    signs = _signs(n_classes)
-    for_first = (signs < 0).sum(axis=0)  # votes of each class if all decision values are negative
-    return (for_first + (decisions >= 0) @ signs).astype(np.int64)
+    signs = _voters(n_classes)
+    for_first = np.arange(n_classes - 1, -1, -1)  # votes if all decision values are negative
+    return (for_first + (signs @ (decisions >= 0).T.astype(float)).T).astype(np.int64)
+
+
+@cache
+def _voters(n_classes: int) -> csr_array:
+    """Return the transpose of `_signs` as a sparse array."""
+    return csr_array(_signs(n_classes).T)
 
 
 def _signs(n_classes: int) -> NDArray:
