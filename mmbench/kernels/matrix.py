@@ -285,14 +285,8 @@ class LazyGram:
     def product(self, u: NDArray) -> NDArray:
         """Return the product ``K u`` in float64; row k of K is not computed if ``u_k = 0``."""
         rows, out = np.flatnonzero(u), np.zeros(len(u))
-        if self.columns is None:
-            self.add_columns(rows, u[rows], out)
-            return out
-        # one BLAS product with all stored rows, since ``u_k != 0`` for most of these rows
-        slots = self._stored(rows)
-        coefficients = np.zeros(self.slots[-1])
-        coefficients[slots] = u[rows]
-        return coefficients @ self.values[: len(coefficients)]
+        self.add_columns(rows, u[rows], out)
+        return out
 
     def _stored(self, rows: NDArray) -> NDArray:
         """Return the indices of some rows in `values`; compute the rows that are not stored yet."""
