@@ -279,11 +279,11 @@ def rank_stability(
     from scipy.stats import rankdata
 
     random, (n, m) = np.random.default_rng(seed), values.shape
-    noise = [
-        random.multivariate_normal(np.zeros(m), V, RANK_DRAWS, method="eigh")
-        for V in np.asarray(covariances, dtype=float)
-    ]
-    drawn = values.to_numpy() + np.stack(noise, axis=1)
+    # The signs of eigenvectors depend on the processor; the symmetric square roots V^(1/2) do not.
+    variances, vectors = np.linalg.eigh(np.asarray(covariances, dtype=float))
+    roots = (vectors * np.sqrt(variances.clip(0))[:, None]) @ vectors.transpose(0, 2, 1)
+    noise = np.einsum("kni,nij->knj", random.standard_normal((RANK_DRAWS, n, m)), roots)
+    drawn = values.to_numpy() + noise
     ranks = rankdata(-np.round([values.to_numpy(), *drawn], decimals), axis=2)
     times = random.multinomial(n, np.full(n, 1 / n), RANK_DRAWS)
     means = np.einsum("kn,knm->km", [np.ones(n), *times], ranks).round(9)

@@ -68,6 +68,20 @@ def test_stability_of_ranks_lies_between_certain_and_random_orders():
     assert set(equal.place_low) == {2.0}
 
 
+def test_the_signs_of_eigenvectors_do_not_move_the_stability_of_ranks(monkeypatch):
+    """Processors find the eigenvectors of a covariance matrix with other signs."""
+    values = pd.DataFrame(np.random.default_rng(0).normal(size=(5, 4)), columns=list("abcd"))
+    V = np.tile([[2.0, 1, 0, 0], [1, 2, 0, 0], [0, 0, 1, 1], [0, 0, 1, 1]], (5, 1, 1))
+    before, eigh = rank_stability(values, V), np.linalg.eigh
+
+    def flipped(matrices):
+        variances, vectors = eigh(matrices)
+        return variances, vectors * [-1.0, 1, -1, 1]
+
+    monkeypatch.setattr(np.linalg, "eigh", flipped)
+    pd.testing.assert_frame_equal(rank_stability(values, V), before)
+
+
 def test_a_draw_of_one_data_set_has_its_order(monkeypatch):
     monkeypatch.setattr(statistics, "RANK_DRAWS", 1)
     values = pd.DataFrame({"a": [80.0], "b": [90.0], "c": [70.0]})
