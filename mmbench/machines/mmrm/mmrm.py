@@ -140,7 +140,9 @@ class MMRM(WeightedClassifier):
     If a pair of classes has no more rows than features, problem (28) has many solutions: weights
     that differ only orthogonally to the centred rows have the same decision values on all rows.
     The returned w has the least norm of them. It is a combination of the centred rows, and does
-    not depend on the solver. The features of program (28) are then the principal components.
+    not depend on the solver. The features of program (28) are then the principal components. If
+    the standard deviations of the features, or of the components, differ by more than a factor of
+    1e8, the features are kept, and any of the solutions is returned.
 
     The program (28) of the linear machine has no coefficient limit. However, `bound` is a lower
     bound only on the objective values of weights w with

@@ -213,7 +213,8 @@ class LinearProgram(Program):
 
     Without more rows than features, many w have the same decision values on the rows. The w of
     least norm is a combination of the centred rows; their principal components, of which `basis`
-    has the directions, then replace the features.
+    has the directions, then replace the features. If standard deviations of features or components
+    differ by more than the factor 1 / LEAST_SPREAD, the features are kept.
     """
 
     nonnegative = False
@@ -228,21 +229,18 @@ class LinearProgram(Program):
     ) -> None:
         weights = np.ones(len(y)) if weights is None else weights
         self.basis: NDArray | None = None
-        if X.shape[0] <= X.shape[1]:
-            self.origin = moments(X)[0]
-            rows = MappedRows(X, self.origin)[:]
-            self.basis, _ = principal_directions(rows)
-            X = rows @ self.basis
-        self.centre, self.spread = moments(X)
-        ends = [X.min(axis=0), X.max(axis=0)]
-        dense = isinstance(X, np.ndarray)
-        low, high = ends if dense else [end.toarray().ravel() for end in ends]
-        # the standard deviation of a constant feature is a rounding error of its mean
-        self.spread[high - low <= ROUNDING * np.maximum(-low, high)] = 0.0
+        self.centre, self.spread = _centre_and_spread(X)
+        if X.shape[0] <= X.shape[1] and _comparable(self.spread[self.spread > 0]):
+            rows = MappedRows(X, self.centre)[:]
+            basis, spread = principal_directions(rows, max(X.shape) * np.finfo(float).eps)
+            # without components of small standard deviation, the optimal value might be larger
+            if _comparable(spread):
+                self.origin, self.basis, X = self.centre, basis, rows @ basis
+                self.centre, self.spread = _centre_and_spread(X)
         varied = self.spread > 0
         self.scale = np.where(varied, self.spread, 1.0)
         self.Z: Rows
-        if dense and len(y) < LEAST_ROWS:
+        if isinstance(X, np.ndarray) and len(y) < LEAST_ROWS:
             self.Z = (X - self.centre) / self.scale * varied
         else:
             self.Z = MappedRows(X, self.centre, np.diag(varied / self.scale))
@@ -271,9 +269,24 @@ class LinearProgram(Program):
         return w, b - float(w @ self.origin)
 
 
-def principal_directions(rows: NDArray) -> tuple[NDArray, NDArray]:
+def _centre_and_spread(X: NDArray) -> tuple[NDArray, NDArray]:
+    """Return the mean and the standard deviation of each feature; 0 for a constant feature."""
+    centre, spread = moments(X)
+    ends = [X.min(axis=0), X.max(axis=0)]
+    low, high = ends if isinstance(X, np.ndarray) else [end.toarray().ravel() for end in ends]
+    # the standard deviation of a constant feature is a rounding error of its mean
+    spread[high - low <= ROUNDING * np.maximum(-low, high)] = 0.0
+    return centre, spread
+
+
+def _comparable(spread: NDArray) -> bool:
+    """Return whether no standard deviation is tiny relative to the largest."""
+    return bool(spread.min(initial=np.inf) > LEAST_SPREAD * spread.max(initial=0.0))
+
+
+def principal_directions(rows: NDArray, least: float = LEAST_SPREAD) -> tuple[NDArray, NDArray]:
     """Return the directions of the principal components of centred rows, shape (d, k), and the
-    standard deviations of the components.
+    standard deviations of the components, if they exceed `least` times the largest.
     """
     basis: NDArray | None = None
     if len(rows) < rows.shape[1]:
@@ -282,7 +295,7 @@ def principal_directions(rows: NDArray) -> tuple[NDArray, NDArray]:
     else:
         [triangle] = qr(rows, mode="r")
     _, spread, directions = svd(triangle, full_matrices=False)
-    used = spread > LEAST_SPREAD * spread.max(initial=0.0)
+    used = spread > least * spread.max(initial=0.0)
     directions, spread = directions[used].T, spread[used] / np.sqrt(len(rows))
     return directions if basis is None else basis @ directions, spread
 

@@ -184,6 +184,15 @@ def test_with_few_rows_the_w_of_least_norm_is_returned(n, d, solver, make):
     np.testing.assert_allclose(machine.decision_function(make(X)), y, atol=1e-6)
 
 
+@pytest.mark.parametrize("factor", [1e-20, 1e-10, 1e-6, 1e6, 1e9, 1e12, 1e16, 1e20])
+def test_with_few_rows_the_scale_of_a_feature_does_not_move_the_value(factor):
+    X, y = clouds(n_x=6, n_y=6, d=30)
+    X[:, 0] *= factor
+    fit = MMRM(kernel="linear").fit(X, y).fits_[0]
+    assert fit.status is Status.OPTIMAL
+    assert fit.objective == pytest.approx(2, rel=1e-6)
+
+
 def test_programs_23_and_24_have_the_same_direction():
     X, y = separable(seed=4)
     w = MMRM(C=50.0, kernel="linear").fit(X, y).coef_[0]
